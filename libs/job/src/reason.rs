@@ -1,0 +1,111 @@
+//! The one word that says why a job is not further, chosen by fixed precedence.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a job is not further, or ended as it did. The order of the variants is the precedence: where several hold, the
+/// first is shown, the same in the live view, in `status`, in logs and in the executor's last message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Reason {
+    /// The provider answers 401 or 403.
+    CredentialsRefused,
+    /// The provider says that the account has no credit or a quota of zero.
+    BillingOrZeroQuota,
+    /// The provider's quota for the day is used up.
+    DayQuotaExhausted,
+    /// The provider answers with server errors or not at all.
+    ProviderUnavailable,
+    /// The output cannot be written: no space, no permission, read-only.
+    StorageRefused,
+    /// Results arrive faster than the output takes them.
+    StorageSlow,
+    /// The rate is still being learned.
+    Learning,
+    /// The user's own limit binds: requests or tokens per minute, or requests in flight.
+    AtOwnLimit,
+    /// The provider's limit, as learned, binds.
+    RunningAtLimit,
+    /// Ended: the input has no lines.
+    EmptyInput,
+    /// Ended: no line of the input is valid, or one is not and the job asked to fail then.
+    InvalidInput,
+    /// Ended: the input changed after it was validated.
+    InputModified,
+    /// Ended: the output belongs to another job.
+    OutputOccupied,
+    /// Ended: the completion window was over before the job was done.
+    CompletionWindowOver,
+    /// Ended: the results could not be published.
+    FinalizationFailed,
+}
+
+impl Reason {
+    /// Every reason, in order of precedence.
+    pub const ALL: [Self; 15] = [
+        Self::CredentialsRefused,
+        Self::BillingOrZeroQuota,
+        Self::DayQuotaExhausted,
+        Self::ProviderUnavailable,
+        Self::StorageRefused,
+        Self::StorageSlow,
+        Self::Learning,
+        Self::AtOwnLimit,
+        Self::RunningAtLimit,
+        Self::EmptyInput,
+        Self::InvalidInput,
+        Self::InputModified,
+        Self::OutputOccupied,
+        Self::CompletionWindowOver,
+        Self::FinalizationFailed,
+    ];
+
+    /// The reason to show when all of `holding` hold; `None` when nothing holds the job back.
+    pub fn first(holding: impl IntoIterator<Item = Self>) -> Option<Self> {
+        holding.into_iter().min()
+    }
+
+    /// One sentence that says what helps.
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::CredentialsRefused => "Put a valid key where the job reads it; dispatch resumes by itself when a key file changes.",
+            Self::BillingOrZeroQuota => "Add credit or raise the quota with the provider; the job goes on by itself.",
+            Self::DayQuotaExhausted => "The job waits for the provider's next day; raise the quota to go on sooner.",
+            Self::ProviderUnavailable => "The job retries by itself; look at the provider's status page.",
+            Self::StorageRefused => "Free space or restore write permission; answers are kept and written as soon as it works.",
+            Self::StorageSlow => "Dispatch waits for the output; a faster disk or fewer requests in flight helps.",
+            Self::Learning => "Nothing to do: the rate rises until the provider refuses.",
+            Self::AtOwnLimit => "Raise --rpm, --tpm or --max-in-flight to go faster.",
+            Self::RunningAtLimit => "Ask the provider for a higher limit to go faster.",
+            Self::EmptyInput => "Give a file with at least one line.",
+            Self::InvalidInput => "Correct the lines that validation names, or run with --on-invalid skip.",
+            Self::InputModified => "Run the changed file with a new --output; what was answered is published here.",
+            Self::OutputOccupied => "Choose another --output, or pass --run NAME with another output to do the work again.",
+            Self::CompletionWindowOver => "Run the lines recorded as expired again with a longer --deadline.",
+            Self::FinalizationFailed => "Run the same command again to publish.",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn for_each_pair_the_earlier_in_the_list_is_shown() {
+        for (index, first) in Reason::ALL.into_iter().enumerate() {
+            for second in &Reason::ALL[index..] {
+                assert_eq!(Reason::first([*second, first]), Some(first));
+                assert_eq!(Reason::first([first, *second]), Some(first));
+            }
+        }
+        assert_eq!(Reason::first([]), None);
+    }
+}

@@ -1,0 +1,15 @@
+//! What a user asks for: the job file, and its canonical form that decides a job's identity.
+
+mod base_url;
+mod canonical;
+mod file;
+
+pub use base_url::{BaseUrl, BaseUrlError};
+pub use canonical::{CanonicalInput, CanonicalProvider, CanonicalSpec, SpecError};
+pub use file::{
+    FormatChoice, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderKind, ProviderSpec, RateMode, Retry,
+    Route, Tls,
+};
+
+#[cfg(test)]
+pub(crate) use canonical::tests;
