@@ -1,1 +1,29 @@
-//! To be written.
+//! Object storage behind one small trait, and what a job needs around it.
+//!
+//! | module | what it owns |
+//! |---|---|
+//! | [`store`] | the trait [`Store`]: the conditional writes, pinned reads and listings of the job protocol |
+//! | [`name`], [`generation`], [`error`] | the words of that trait |
+//! | [`file`](mod@file) | [`FileStore`]: a folder as a store, with real generations |
+//! | [`run_lock`] | [`RunLock`]: one `penstock run` at a time over one folder |
+//! | [`input`] | [`Input`]: a job's input, pinned to a generation, and its sequential reader |
+//! | [`memory`], [`faults`] | backends for tests: one in memory, and one that fails on demand |
+//! | [`conformance`] | the laws that every backend must keep, as functions over any [`Store`] |
+//!
+//! It knows nothing of jobs, lines or records: what the objects mean is told in `docs/protocol.md`.
+
+mod blocking;
+pub mod error;
+pub mod generation;
+pub mod input;
+pub mod name;
+pub mod store;
+
+pub use error::{Action, ErrorKind, StorageError};
+pub use generation::{Checksum, Generation, ObjectMeta};
+pub use input::{FileInput, Input};
+pub use name::{InvalidName, ObjectName};
+pub use store::{Page, Store};
+
+/// What every operation of this crate returns.
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;

@@ -1,0 +1,79 @@
+//! The trait that every backend implements: what the job protocol asks of object storage, and no more.
+//!
+//! There is no plain overwrite: each write is create-only or replaces a generation that the caller has seen.
+//! The laws behind the signatures are executable: see [`conformance`](crate::conformance).
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::Result;
+use crate::generation::{Checksum, Generation, ObjectMeta};
+use crate::name::ObjectName;
+
+/// One page of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Objects in the lexicographic order of their names' bytes; `crc32c` may be unknown.
+    pub objects: Vec<ObjectMeta>,
+    /// What to pass as `start_after` for the next page; `None` after the last one.
+    pub next: Option<String>,
+}
+
+/// Storage of one job's output: linearizable per object, read-after-write, objects appear whole.
+///
+/// A write whose error is [`ambiguous`](crate::StorageError::ambiguous) may have been applied or may land later; the
+/// caller reads back before it decides. A future that is dropped leaves its write in the same state.
+#[async_trait]
+pub trait Store: Debug + Send + Sync {
+    /// The least time between two mutations of one name, retries included.
+    fn mutation_interval(&self) -> Duration;
+
+    /// How many sources one [`compose`](Self::compose) takes; `None`: any number.
+    fn compose_limit(&self) -> Option<usize>;
+
+    /// What is known of an object, `crc32c` always; `None` when there is none.
+    async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>>;
+
+    /// A small object whole, with the generation that the bytes belong to; `None` when there is none. An object of
+    /// more than `limit_bytes` is [`Invalid`](crate::ErrorKind::Invalid).
+    async fn get(&self, name: &ObjectName, limit_bytes: u64) -> Result<Option<(ObjectMeta, Bytes)>>;
+
+    /// Bytes of one generation. Absent: [`NotFound`](crate::ErrorKind::NotFound); another generation:
+    /// [`Changed`](crate::ErrorKind::Changed); a range past the end: [`Invalid`](crate::ErrorKind::Invalid).
+    async fn read_range(
+        &self,
+        name: &ObjectName,
+        generation: &Generation,
+        range: Range<u64>,
+    ) -> Result<Bytes>;
+
+    /// Writes an object that must not exist yet; otherwise [`Exists`](crate::ErrorKind::Exists).
+    async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta>;
+
+    /// Compare-and-swap: replaces the object if it still has `generation`; otherwise
+    /// [`Changed`](crate::ErrorKind::Changed), also when it is gone.
+    async fn replace(&self, name: &ObjectName, content: Bytes, generation: &Generation)
+    -> Result<ObjectMeta>;
+
+    /// Like [`create`](Self::create) for a large content, streamed from a local file that has `checksum` and is never
+    /// written again. A source of another size is [`Damaged`](crate::ErrorKind::Damaged) and nothing is written.
+    async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta>;
+
+    /// Objects whose names start with `prefix` and come after `start_after`, page by page. Contains every such object
+    /// that existed when the listing began.
+    async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page>;
+
+    /// Writes, create-only, the concatenation of `sources` at these generations. No source, more sources than
+    /// [`compose_limit`](Self::compose_limit): [`Invalid`](crate::ErrorKind::Invalid); a source that is absent or has
+    /// another generation: as in [`read_range`](Self::read_range).
+    async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta>;
+
+    /// Deletes one generation. An absent object is success; another generation is
+    /// [`Changed`](crate::ErrorKind::Changed).
+    async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()>;
+}
