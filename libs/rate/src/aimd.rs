@@ -1,0 +1,266 @@
+//! Mode `aimd`: additive increase, multiplicative decrease of an integer number of requests per minute.
+//!
+//! The target starts at 10 and grows to ⌊1.5 t⌋ every 30 s (10, 15, 22, 33, 49, 73) until the first refusal. A
+//! refusal cuts it to max(1, ⌊0.75 t⌋) and holds it for 60 s, after which it gains 1 every 30 s until the next
+//! refusal. Where the user names a token limit, the effective rate is at most that limit divided by the 95th
+//! percentile of output tokens. What the rule leaves open is decided so:
+//!
+//! - refusals during a hold change nothing, so a burst of them is one back-off; the first after it is a new one;
+//! - the hold keeps the rate, it does not stop dispatch;
+//! - the first gain of 1 comes 30 s after the hold ends;
+//! - only refusals for the rate count, neither exhausted quotas nor server errors.
+
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gauges::ratio;
+use crate::limits::Limits;
+use crate::pacing::{Pace, interval};
+
+/// Requests per minute at the start, unless the user's limit is lower.
+const START: u32 = 10;
+/// Between two increases.
+const PERIOD: Duration = Duration::from_secs(30);
+/// How long the rate stays after a cut.
+const HOLD: Duration = Duration::from_mins(1);
+
+/// The target, what will change it next, and the lane that keeps requests apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Aimd {
+    target: u32,
+    ceiling: u32,
+    stage: Stage,
+    /// When the stage takes its next step.
+    due: Duration,
+    tpm: Option<NonZeroU64>,
+    p95: Option<u32>,
+    pace: Pace,
+}
+
+/// What has happened so far, as far as it decides what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// No refusal yet: half as much again every period.
+    Growing,
+    /// Just cut: the rate stays.
+    Holding,
+    /// One more every period.
+    Climbing,
+}
+
+/// What a later run needs to go on; times are relative to the moment of recording.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AimdRecord {
+    target: NonZeroU32,
+    stage: Stage,
+    due_in: Duration,
+    owed: Duration,
+}
+
+/// One change of the target, as it goes into the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Half as much again, in requests per minute.
+    Grew { from: u32, to: u32 },
+    /// A refusal took a quarter away.
+    Cut { from: u32, to: u32 },
+    /// The hold after a cut is over.
+    Released { at: u32 },
+    /// One more, or several if nobody looked for several periods.
+    Climbed { from: u32, to: u32 },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Grew { from, to } => {
+                write!(
+                    formatter,
+                    "grew x1.5 from {from} to {to}/min after 30 s without a refusal"
+                )
+            }
+            Self::Cut { from, to } => {
+                write!(
+                    formatter,
+                    "cut x0.75 from {from} to {to}/min after a refusal, to be held for 60 s"
+                )
+            }
+            Self::Released { at } => write!(formatter, "climbing from {at}/min, the hold of 60 s is over"),
+            Self::Climbed { from, to } => {
+                write!(
+                    formatter,
+                    "climbed from {from} to {to}/min, 1 per 30 s without a refusal"
+                )
+            }
+        }
+    }
+}
+
+impl Aimd {
+    pub(crate) fn new(limits: Limits, now: Duration) -> Self {
+        let ceiling = limits.rpm.map_or(u32::MAX, NonZeroU32::get);
+        Self {
+            target: START.min(ceiling),
+            ceiling,
+            stage: Stage::Growing,
+            due: now.saturating_add(PERIOD),
+            tpm: limits.tpm,
+            p95: None,
+            pace: Pace::new(now, Duration::ZERO),
+        }
+    }
+
+    /// Goes on where the record ends, within the limits of today.
+    pub(crate) fn restore(record: &AimdRecord, limits: Limits, p95: Option<u32>, now: Duration) -> Self {
+        let mut aimd = Self {
+            target: record.target.get(),
+            stage: record.stage,
+            due: now.saturating_add(record.due_in),
+            p95,
+            pace: Pace::new(now, record.owed),
+            ..Self::new(limits, now)
+        };
+        aimd.retarget(now, aimd.target.min(aimd.ceiling));
+        aimd
+    }
+
+    pub(crate) fn record(&self, now: Duration) -> AimdRecord {
+        AimdRecord {
+            target: NonZeroU32::new(self.target).unwrap_or(NonZeroU32::MIN),
+            stage: self.stage,
+            due_in: self.due.saturating_sub(now),
+            owed: self.pace.owed(now),
+        }
+    }
+
+    /// When the target changes unless a refusal comes first; never at the user's limit, where nothing is left to gain.
+    pub(crate) fn changes_at(&self) -> Option<Duration> {
+        let at_rest = self.stage != Stage::Holding && self.target >= self.ceiling;
+        (!at_rest && self.due < Duration::MAX).then_some(self.due)
+    }
+
+    /// Makes the oldest change that is due by `now`, if any; the caller repeats it until there is none.
+    pub(crate) fn step(&mut self, now: Duration) -> Option<(Duration, Change)> {
+        let due = self.changes_at().filter(|due| *due <= now)?;
+        let from = self.target;
+        // Any number of missed gains of 1 is one step, so that a long silence costs no more than a short one.
+        let missed = if self.stage == Stage::Climbing {
+            now.saturating_sub(due).as_secs() / PERIOD.as_secs()
+        } else {
+            0
+        };
+        let at = due + Duration::from_secs(missed * PERIOD.as_secs());
+        let (stage, to) = match self.stage {
+            Stage::Growing => (Stage::Growing, grown(from)),
+            Stage::Holding => (Stage::Climbing, from),
+            Stage::Climbing => {
+                let gained = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
+                (Stage::Climbing, from.saturating_add(gained))
+            }
+        };
+        let to = to.min(self.ceiling);
+        let change = match self.stage {
+            Stage::Growing => Change::Grew { from, to },
+            Stage::Holding => Change::Released { at: to },
+            Stage::Climbing => Change::Climbed { from, to },
+        };
+        self.stage = stage;
+        self.due = at.saturating_add(PERIOD);
+        self.retarget(at, to);
+        Some((at, change))
+    }
+
+    /// A refusal for the rate: a cut, unless one is being held. All steps due by `now` must have been made.
+    pub(crate) fn refused(&mut self, now: Duration) -> Option<Change> {
+        if self.stage == Stage::Holding {
+            return None;
+        }
+        let from = self.target;
+        let to = cut(from);
+        self.stage = Stage::Holding;
+        self.due = now.saturating_add(HOLD);
+        self.retarget(now, to);
+        Some(Change::Cut { from, to })
+    }
+
+    /// The 95th percentile of output tokens is now this.
+    pub(crate) fn measured(&mut self, now: Duration, p95: Option<u32>) {
+        let before = self.interval();
+        self.p95 = p95;
+        self.pace.change(now, before, self.interval());
+    }
+
+    pub(crate) fn sent(&mut self, now: Duration) {
+        self.pace.take(now, self.interval());
+    }
+
+    pub(crate) fn free_at(&self) -> Duration {
+        self.pace.free_at()
+    }
+
+    pub(crate) fn target(&self) -> u32 {
+        self.target
+    }
+
+    /// min(target, tokens per minute / p95).
+    pub(crate) fn effective_rpm(&self) -> f64 {
+        let target = f64::from(self.target);
+        self.token_bound()
+            .map_or(target, |(tpm, p95)| target.min(ratio(tpm, p95)))
+    }
+
+    pub(crate) fn explain(&self) -> String {
+        let target = self.target;
+        if let Some((tpm, p95)) = self.token_bound()
+            && ratio(tpm, p95) < f64::from(target)
+        {
+            let rate = ratio(tpm, p95);
+            return format!(
+                "{rate:.1}/min: {tpm} tokens/min at {p95} output tokens per answer (p95), below the target of {target}/min"
+            );
+        }
+        let why = match self.stage {
+            Stage::Holding => "cut x0.75 after a refusal, held for 60 s",
+            _ if target == self.ceiling => "the request limit that is set",
+            Stage::Growing if target <= START => "the start, grows x1.5 every 30 s until the first refusal",
+            Stage::Growing => "grew x1.5 after 30 s without a refusal",
+            Stage::Climbing => "climbs by 1 every 30 s without a refusal",
+        };
+        format!("{target}/min: {why}")
+    }
+
+    fn retarget(&mut self, now: Duration, target: u32) {
+        let before = self.interval();
+        self.target = target;
+        self.pace.change(now, before, self.interval());
+    }
+
+    /// The time between two requests at the effective rate.
+    fn interval(&self) -> Duration {
+        let by_target = interval(1, self.target.into());
+        self.token_bound()
+            .map_or(by_target, |(tpm, p95)| by_target.max(interval(p95, tpm)))
+    }
+
+    /// Tokens per minute and the tokens one answer takes of them; nothing while either is unknown.
+    fn token_bound(&self) -> Option<(u64, u64)> {
+        let tpm = self.tpm?.get();
+        let p95 = self.p95.filter(|p95| *p95 > 0)?;
+        Some((tpm, p95.into()))
+    }
+}
+
+/// ⌊1.5 t⌋, but more than t: a target of 1, which only a limit of 1 brings about, must not stay for ever once
+/// that limit is raised.
+fn grown(target: u32) -> u32 {
+    target.saturating_add((target / 2).max(1))
+}
+
+/// max(1, ⌊0.75 t⌋).
+fn cut(target: u32) -> u32 {
+    (target - target.div_ceil(4)).max(1)
+}

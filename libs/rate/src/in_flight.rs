@@ -1,0 +1,83 @@
+//! Which requests are in flight: the concurrency cap, and the guard against verdicts that belong to nothing.
+
+use std::collections::HashSet;
+
+use crate::event::RequestId;
+use crate::limits::Limits;
+
+/// Requests that one learner lets be in flight at once, whatever the limits say, so that its memory is bounded
+/// (9 to 18 bytes each). At 30,000 requests a minute it allows answers that take half a minute.
+pub const MOST_IN_FLIGHT: u32 = 16_384;
+
+/// The requests without a final verdict, at most [`MOST_IN_FLIGHT`].
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight {
+    requests: HashSet<RequestId>,
+    cap: usize,
+}
+
+impl InFlight {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let cap = limits
+            .max_in_flight
+            .map_or(MOST_IN_FLIGHT, |cap| cap.get().min(MOST_IN_FLIGHT));
+        Self {
+            requests: HashSet::new(),
+            cap: cap as usize,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.requests.len() >= self.cap
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        u32::try_from(self.requests.len()).unwrap_or(MOST_IN_FLIGHT)
+    }
+
+    /// Takes a slot. A caller that overruns even the outermost cap is not followed: its verdict will be unknown.
+    pub(crate) fn insert(&mut self, id: RequestId) {
+        if self.requests.len() < MOST_IN_FLIGHT as usize {
+            self.requests.insert(id);
+        }
+    }
+
+    /// Frees the slot; false if the request is not in flight.
+    pub(crate) fn remove(&mut self, id: RequestId) -> bool {
+        self.requests.remove(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn it_is_full_at_the_users_cap_and_never_holds_more_than_the_outermost() {
+        let limits = Limits {
+            max_in_flight: NonZeroU32::new(2),
+            ..Limits::default()
+        };
+        let mut in_flight = InFlight::new(limits);
+        in_flight.insert(RequestId(1));
+        assert!(!in_flight.is_full());
+        in_flight.insert(RequestId(2));
+        assert!(in_flight.is_full());
+
+        for id in 0..2 * u64::from(MOST_IN_FLIGHT) {
+            in_flight.insert(RequestId(id));
+        }
+        assert_eq!(in_flight.len(), MOST_IN_FLIGHT);
+    }
+
+    #[test]
+    fn a_slot_is_freed_once() {
+        let mut in_flight = InFlight::new(Limits::default());
+        in_flight.insert(RequestId(7));
+        assert!(in_flight.remove(RequestId(7)));
+        assert!(!in_flight.remove(RequestId(7)));
+        assert_eq!(in_flight.len(), 0);
+    }
+}
