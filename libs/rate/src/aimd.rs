@@ -147,28 +147,24 @@ impl Aimd {
     pub(crate) fn step(&mut self, now: Duration) -> Option<(Duration, Change)> {
         let due = self.changes_at().filter(|due| *due <= now)?;
         let from = self.target;
-        // Any number of missed gains of 1 is one step, so that a long silence costs no more than a short one.
-        let missed = if self.stage == Stage::Climbing {
-            now.saturating_sub(due).as_secs() / PERIOD.as_secs()
-        } else {
-            0
-        };
-        let at = due + Duration::from_secs(missed * PERIOD.as_secs());
-        let (stage, to) = match self.stage {
-            Stage::Growing => (Stage::Growing, grown(from)),
-            Stage::Holding => (Stage::Climbing, from),
+        let (at, to, change) = match self.stage {
+            Stage::Growing => {
+                let to = grown(from).min(self.ceiling);
+                (due, to, Change::Grew { from, to })
+            }
+            Stage::Holding => (due, from, Change::Released { at: from }),
             Stage::Climbing => {
+                // Any number of missed gains is one step, so that a long silence costs no more than a short one.
+                let missed = now.saturating_sub(due).as_secs() / PERIOD.as_secs();
                 let gained = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
-                (Stage::Climbing, from.saturating_add(gained))
+                let to = from.saturating_add(gained).min(self.ceiling);
+                let at = due + Duration::from_secs(missed * PERIOD.as_secs());
+                (at, to, Change::Climbed { from, to })
             }
         };
-        let to = to.min(self.ceiling);
-        let change = match self.stage {
-            Stage::Growing => Change::Grew { from, to },
-            Stage::Holding => Change::Released { at: to },
-            Stage::Climbing => Change::Climbed { from, to },
-        };
-        self.stage = stage;
+        if self.stage == Stage::Holding {
+            self.stage = Stage::Climbing;
+        }
         self.due = at.saturating_add(PERIOD);
         self.retarget(at, to);
         Some((at, change))
@@ -263,4 +259,189 @@ fn grown(target: u32) -> u32 {
 /// max(1, ⌊0.75 t⌋).
 fn cut(target: u32) -> u32 {
     (target - target.div_ceil(4)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn limits(rpm: u32, tpm: u64) -> Limits {
+        Limits {
+            rpm: NonZeroU32::new(rpm),
+            tpm: NonZeroU64::new(tpm),
+            max_in_flight: None,
+        }
+    }
+
+    fn start(limits: Limits) -> Aimd {
+        Aimd::new(limits, Duration::ZERO)
+    }
+
+    fn target_at(aimd: &mut Aimd, second: u64) -> u32 {
+        while aimd.step(seconds(second)).is_some() {}
+        aimd.target()
+    }
+
+    fn refuse_at(aimd: &mut Aimd, second: u64) -> Option<Change> {
+        target_at(aimd, second);
+        aimd.refused(seconds(second))
+    }
+
+    #[test]
+    fn before_any_refusal_the_target_grows_by_half_every_thirty_seconds() {
+        let mut aimd = start(Limits::default());
+        let targets: Vec<_> = (0..=6).map(|step| target_at(&mut aimd, 30 * step)).collect();
+        assert_eq!(targets, [10, 15, 22, 33, 49, 73, 109]);
+        assert_eq!(target_at(&mut aimd, 209), 109);
+        assert_eq!(target_at(&mut aimd, 210), 163);
+    }
+
+    #[test]
+    fn a_refusal_takes_a_quarter_and_leaves_at_least_one() {
+        let cuts = [
+            (1, 1),
+            (2, 1),
+            (3, 2),
+            (4, 3),
+            (10, 7),
+            (15, 11),
+            (73, 54),
+            (109, 81),
+            (u32::MAX, 3_221_225_471),
+        ];
+        for (from, to) in cuts {
+            assert_eq!(cut(from), to, "cut of {from}");
+        }
+        let mut aimd = start(Limits::default());
+        assert_eq!(refuse_at(&mut aimd, 150), Some(Change::Cut { from: 73, to: 54 }));
+        assert_eq!(aimd.target(), 54);
+    }
+
+    #[test]
+    fn after_a_cut_the_rate_is_held_for_a_minute_and_then_gains_one_every_thirty_seconds() {
+        let mut aimd = start(Limits::default());
+        refuse_at(&mut aimd, 151);
+        let expected = [
+            (151, 54),
+            (211, 54),
+            (240, 54),
+            (241, 55),
+            (270, 55),
+            (271, 56),
+            (301, 57),
+        ];
+        for (second, target) in expected {
+            assert_eq!(target_at(&mut aimd, second), target, "at {second} s");
+        }
+    }
+
+    #[test]
+    fn a_burst_of_refusals_is_one_back_off() {
+        let mut aimd = start(Limits::default());
+        assert!(refuse_at(&mut aimd, 150).is_some());
+        for second in 150..210 {
+            assert_eq!(refuse_at(&mut aimd, second), None, "at {second} s");
+        }
+        assert_eq!(aimd.target(), 54);
+        assert_eq!(aimd.changes_at(), Some(seconds(210)));
+    }
+
+    #[test]
+    fn the_first_refusal_after_the_hold_is_a_new_back_off() {
+        let mut aimd = start(Limits::default());
+        refuse_at(&mut aimd, 150);
+        assert_eq!(refuse_at(&mut aimd, 210), Some(Change::Cut { from: 54, to: 40 }));
+        assert_eq!(target_at(&mut aimd, 299), 40);
+        assert_eq!(target_at(&mut aimd, 300), 41);
+    }
+
+    #[test]
+    fn holding_does_not_stop_dispatch() {
+        let mut aimd = start(Limits::default());
+        refuse_at(&mut aimd, 150);
+        aimd.sent(seconds(151));
+        assert!(aimd.free_at() < seconds(153));
+    }
+
+    #[test]
+    fn the_users_request_limit_bounds_the_target_from_the_start() {
+        assert_eq!(start(limits(4, 0)).target(), 4);
+        let mut aimd = start(limits(40, 0));
+        let targets: Vec<_> = (0..=5).map(|step| target_at(&mut aimd, 30 * step)).collect();
+        assert_eq!(targets, [10, 15, 22, 33, 40, 40]);
+        assert_eq!(aimd.changes_at(), None);
+        assert_eq!(aimd.explain(), "40/min: the request limit that is set");
+    }
+
+    #[test]
+    fn a_target_of_one_grows_again_when_its_limit_is_raised() {
+        let record = start(limits(1, 0)).record(Duration::ZERO);
+        let mut aimd = Aimd::restore(&record, Limits::default(), None, Duration::ZERO);
+        assert_eq!(target_at(&mut aimd, 30), 2);
+        assert_eq!(target_at(&mut aimd, 60), 3);
+    }
+
+    #[test]
+    fn a_long_silence_is_made_up_for_in_one_step() {
+        let mut aimd = start(Limits::default());
+        refuse_at(&mut aimd, 0);
+        target_at(&mut aimd, 60);
+        let change = aimd.step(seconds(60 + 30 * 1_000 + 29));
+        assert_eq!(
+            change,
+            Some((seconds(60 + 30 * 1_000), Change::Climbed { from: 7, to: 1_007 }))
+        );
+        assert_eq!(aimd.changes_at(), Some(seconds(60 + 30 * 1_001)));
+        assert_eq!(target_at(&mut aimd, u64::MAX), u32::MAX);
+    }
+
+    #[test]
+    fn tokens_bound_the_rate_by_the_length_of_nearly_all_answers() {
+        let mut aimd = start(limits(0, 6_000));
+        assert_eq!(target_at(&mut aimd, 150), 73);
+        for (p95, effective) in [
+            (None, 73.0),
+            (Some(0), 73.0),
+            (Some(50), 73.0),
+            (Some(600), 10.0),
+            (Some(9_000), 6.0 / 9.0),
+        ] {
+            aimd.measured(seconds(150), p95);
+            assert!((aimd.effective_rpm() - effective).abs() < 1e-9, "p95 of {p95:?}");
+        }
+        assert_eq!(
+            aimd.explain(),
+            "0.7/min: 6000 tokens/min at 9000 output tokens per answer (p95), below the target of 73/min"
+        );
+        aimd.sent(seconds(150));
+        assert_eq!(aimd.free_at().as_secs(), 150 + 89);
+    }
+
+    #[test]
+    fn a_new_measurement_holds_for_a_wait_that_has_begun() {
+        let mut aimd = start(limits(0, 6_000));
+        aimd.sent(Duration::ZERO);
+        assert_eq!(aimd.free_at(), seconds(6));
+        aimd.measured(seconds(3), Some(1_200));
+        assert_eq!(aimd.free_at(), seconds(9));
+    }
+
+    #[test]
+    fn every_stage_says_why_the_rate_is_what_it_is() {
+        let mut aimd = start(Limits::default());
+        assert_eq!(
+            aimd.explain(),
+            "10/min: the start, grows x1.5 every 30 s until the first refusal"
+        );
+        target_at(&mut aimd, 150);
+        assert_eq!(aimd.explain(), "73/min: grew x1.5 after 30 s without a refusal");
+        refuse_at(&mut aimd, 160);
+        assert_eq!(aimd.explain(), "54/min: cut x0.75 after a refusal, held for 60 s");
+        target_at(&mut aimd, 250);
+        assert_eq!(aimd.explain(), "55/min: climbs by 1 every 30 s without a refusal");
+    }
 }

@@ -5,29 +5,29 @@
 
 use std::time::Duration;
 
-use crate::aimd::Aimd;
 use crate::event::{Cost, RequestId, Verdict, Wait};
-use crate::fixed::Fixed;
 use crate::gauges::Gauges;
 use crate::in_flight::InFlight;
 use crate::journal::{Decision, Journal};
 use crate::limits::Limits;
 use crate::mode::Mode;
 use crate::percentile::RecentOutputs;
-use crate::snapshot::{PolicyRecord, Record, RestoreError, Snapshot};
+use crate::policy::Policy;
+use crate::snapshot::{Record, RestoreError, Snapshot};
 
 /// Decides when requests to one provider, model and key may go.
 ///
 /// The caller reports each request with [`sent`](Self::sent) and its fate with [`verdict`](Self::verdict), and asks
-/// [`next`](Self::next) before sending another. Each call takes constant time; memory is about 25 kB and up to
+/// [`next`](Self::next) before sending another. Each call takes constant time; memory is about 30 kB and up to
 /// 18 bytes per request in flight.
 #[derive(Clone, Debug)]
 pub struct Learner {
     /// The newest clock reading.
     clock: Duration,
-    /// The clock reading at which this learner began, and how long it had been at work before that.
+    /// The clock reading at which this run of the learner began.
     began: Duration,
-    age_at_begin: Duration,
+    /// How long it had been at work before this run.
+    former_age: Duration,
     in_flight: InFlight,
     outputs: RecentOutputs,
     refusals: u64,
@@ -35,71 +35,47 @@ pub struct Learner {
     policy: Policy,
 }
 
-/// The state of the mode.
-#[derive(Clone, Debug)]
-enum Policy {
-    Fixed(Fixed),
-    Aimd(Aimd),
-}
-
 impl Learner {
     /// A learner that knows nothing but the user's limits.
     pub fn new(mode: Mode, limits: Limits, now: Duration) -> Self {
-        let mut learner = Self {
+        let policy = Policy::new(mode, limits, now);
+        let mut journal = Journal::default();
+        journal.record(Duration::ZERO, format!("started at {}", policy.explain()));
+        Self {
             clock: now,
             began: now,
-            age_at_begin: Duration::ZERO,
+            former_age: Duration::ZERO,
             in_flight: InFlight::new(limits),
             outputs: RecentOutputs::default(),
             refusals: 0,
-            journal: Journal::default(),
-            policy: match mode {
-                Mode::Fixed => Policy::Fixed(Fixed::new(limits, now)),
-                Mode::Aimd => Policy::Aimd(Aimd::new(limits, now)),
-            },
-        };
-        learner
-            .journal
-            .record(Duration::ZERO, format!("started: {}", learner.explain()));
-        learner
+            journal,
+            policy,
+        }
     }
 
-    /// A learner that goes on where another stopped, within the limits of today and with nothing in flight. Time
-    /// between the two runs does not count.
+    /// A learner that goes on where another of the same mode stopped, within the limits of today and with nothing
+    /// in flight. The time between the two runs does not count.
     pub fn restore(
         snapshot: &Snapshot,
         mode: Mode,
         limits: Limits,
         now: Duration,
     ) -> Result<Self, RestoreError> {
-        let record = snapshot.open()?;
+        let record = snapshot.open(mode)?;
         let outputs = RecentOutputs::from_iter(record.output_tokens);
-        let policy = match (mode, record.policy) {
-            (Mode::Fixed, PolicyRecord::Fixed(fixed)) => Policy::Fixed(Fixed::restore(&fixed, limits, now)),
-            (Mode::Aimd, PolicyRecord::Aimd(aimd)) => {
-                Policy::Aimd(Aimd::restore(&aimd, limits, outputs.p95(), now))
-            }
-            (wanted, recorded) => {
-                return Err(RestoreError::OtherMode {
-                    recorded: recorded.mode(),
-                    wanted,
-                });
-            }
-        };
-        let mut learner = Self {
+        let policy = Policy::restore(&record.policy, limits, outputs.p95(), now);
+        let mut journal = Journal::from(record.decisions);
+        journal.record(record.age, format!("resumed at {}", policy.explain()));
+        Ok(Self {
             clock: now,
             began: now,
-            age_at_begin: record.age,
+            former_age: record.age,
             in_flight: InFlight::new(limits),
             outputs,
             refusals: record.refusals,
-            journal: Journal::from(record.decisions),
+            journal,
             policy,
-        };
-        learner
-            .journal
-            .record(record.age, format!("resumed: {}", learner.explain()));
-        Ok(learner)
+        })
     }
 
     /// What [`restore`](Self::restore) needs, as of the newest clock reading.
@@ -109,10 +85,7 @@ impl Learner {
             refusals: self.refusals,
             output_tokens: self.outputs.arrivals().collect(),
             decisions: self.decisions().cloned().collect(),
-            policy: match &self.policy {
-                Policy::Fixed(fixed) => PolicyRecord::Fixed(fixed.record(self.clock)),
-                Policy::Aimd(aimd) => PolicyRecord::Aimd(aimd.record(self.clock)),
-            },
+            policy: self.policy.record(self.clock),
         })
     }
 
@@ -120,10 +93,7 @@ impl Learner {
     pub fn sent(&mut self, now: Duration, id: RequestId, cost: Cost) {
         let now = self.advance(now);
         self.in_flight.insert(id);
-        match &mut self.policy {
-            Policy::Fixed(fixed) => fixed.sent(now, cost),
-            Policy::Aimd(aimd) => aimd.sent(now),
-        }
+        self.policy.sent(now, cost);
     }
 
     /// Something became of a request. A verdict on a request that is not in flight is ignored.
@@ -136,22 +106,18 @@ impl Learner {
             Verdict::Admitted { .. } | Verdict::Lost => {}
             Verdict::Succeeded { output_tokens, .. } => {
                 self.outputs.record(output_tokens);
-                if let Policy::Aimd(aimd) = &mut self.policy {
-                    aimd.measured(now, self.outputs.p95());
-                }
+                self.policy.succeeded(now, self.outputs.p95());
             }
             Verdict::Refused { .. } => {
-                self.refusals += 1;
-                if let Policy::Aimd(aimd) = &mut self.policy
-                    && let Some(change) = aimd.refused(now)
-                {
+                self.refusals = self.refusals.saturating_add(1);
+                if let Some(change) = self.policy.refused(now) {
                     self.journal.record(self.age(now), change.to_string());
                 }
             }
         }
     }
 
-    /// When a request of this cost may go. Asking changes nothing: a request counts once it was [`sent`](Self::sent).
+    /// When a request of this cost may go. A request counts only once it was [`sent`](Self::sent).
     ///
     /// Both modes charge a request after it has gone, so its cost delays those behind it, not itself.
     pub fn next(&mut self, now: Duration, _cost: Cost) -> Wait {
@@ -159,10 +125,7 @@ impl Learner {
         if self.in_flight.is_full() {
             return Wait::ForVerdict;
         }
-        let free_at = match &self.policy {
-            Policy::Fixed(fixed) => fixed.free_at(),
-            Policy::Aimd(aimd) => aimd.free_at(),
-        };
+        let free_at = self.policy.free_at();
         if free_at > now {
             Wait::Until(free_at)
         } else {
@@ -173,29 +136,19 @@ impl Learner {
     /// When the rate will change by itself if nothing is reported until then. A caller that waits past this moment
     /// asks [`next`](Self::next) again then: it may be allowed to send earlier.
     pub fn changes_at(&self) -> Option<Duration> {
-        match &self.policy {
-            Policy::Fixed(_) => None,
-            Policy::Aimd(aimd) => aimd.changes_at(),
-        }
+        self.policy.changes_at()
     }
 
     /// The mode in which the rate is found.
     pub fn mode(&self) -> Mode {
-        match self.policy {
-            Policy::Fixed(_) => Mode::Fixed,
-            Policy::Aimd(_) => Mode::Aimd,
-        }
+        self.policy.mode()
     }
 
     /// The present state in numbers.
     pub fn gauges(&self) -> Gauges {
-        let (rpm_target, effective_rpm) = match &self.policy {
-            Policy::Fixed(fixed) => (fixed.target(), fixed.effective_rpm()),
-            Policy::Aimd(aimd) => (Some(aimd.target()), Some(aimd.effective_rpm())),
-        };
         Gauges {
-            rpm_target,
-            effective_rpm,
+            rpm_target: self.policy.target(),
+            effective_rpm: self.policy.effective_rpm(),
             p95_tokens: self.outputs.p95(),
             refusals: self.refusals,
             in_flight: self.in_flight.len(),
@@ -204,10 +157,7 @@ impl Learner {
 
     /// The rate and why it is what it is, in one line for people.
     pub fn explain(&self) -> String {
-        match &self.policy {
-            Policy::Fixed(fixed) => fixed.explain(),
-            Policy::Aimd(aimd) => aimd.explain(),
-        }
+        self.policy.explain()
     }
 
     /// The last 200 decisions, oldest first.
@@ -218,17 +168,163 @@ impl Learner {
     /// Takes over a clock reading, makes every change that is due by then, and returns the newest reading.
     fn advance(&mut self, now: Duration) -> Duration {
         self.clock = self.clock.max(now);
-        if let Policy::Aimd(aimd) = &mut self.policy {
-            while let Some((at, change)) = aimd.step(self.clock) {
-                let age = self.age_at_begin.saturating_add(at.saturating_sub(self.began));
-                self.journal.record(age, change.to_string());
-            }
+        while let Some((at, change)) = self.policy.step(self.clock) {
+            self.journal.record(self.age(at), change.to_string());
         }
         self.clock
     }
 
     /// How long the learner has been at work at this clock reading, earlier runs included.
     fn age(&self, at: Duration) -> Duration {
-        self.age_at_begin.saturating_add(at.saturating_sub(self.began))
+        self.former_age.saturating_add(at.saturating_sub(self.began))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::{NonZeroU32, NonZeroU64};
+
+    use super::*;
+    use crate::event::{Hint, Hints};
+
+    const NOTHING: Hint = Hint {
+        limit: None,
+        remaining: None,
+        reset: None,
+    };
+    const NO_HINTS: Hints = Hints {
+        requests: NOTHING,
+        tokens: NOTHING,
+    };
+    const REFUSED: Verdict = Verdict::Refused {
+        dimension: None,
+        retry_after: None,
+        hints: NO_HINTS,
+    };
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    /// Sends one request at this second and has it answered at once.
+    fn exchange(learner: &mut Learner, second: u64, verdict: Verdict) {
+        learner.sent(seconds(second), RequestId(second), Cost::default());
+        learner.verdict(seconds(second), RequestId(second), verdict);
+    }
+
+    #[test]
+    fn at_the_concurrency_cap_only_a_final_verdict_helps() {
+        let limits = Limits {
+            max_in_flight: NonZeroU32::new(1),
+            ..Limits::default()
+        };
+        let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
+        learner.sent(seconds(0), RequestId(1), Cost::default());
+        assert_eq!(learner.next(seconds(0), Cost::default()), Wait::ForVerdict);
+
+        learner.verdict(seconds(1), RequestId(1), Verdict::Admitted { hints: NO_HINTS });
+        learner.verdict(seconds(1), RequestId(2), Verdict::Lost);
+        assert_eq!(learner.next(seconds(1), Cost::default()), Wait::ForVerdict);
+
+        learner.verdict(seconds(2), RequestId(1), Verdict::Lost);
+        assert_eq!(learner.next(seconds(2), Cost::default()), Wait::Now);
+    }
+
+    #[test]
+    fn a_verdict_on_an_unknown_request_teaches_nothing() {
+        let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+        learner.verdict(seconds(1), RequestId(9), REFUSED);
+        assert_eq!(learner.gauges().refusals, 0);
+        assert_eq!(learner.gauges().rpm_target, Some(10));
+
+        exchange(&mut learner, 2, REFUSED);
+        learner.verdict(seconds(2), RequestId(2), REFUSED);
+        assert_eq!(learner.gauges().refusals, 1);
+    }
+
+    #[test]
+    fn what_is_lost_leaves_the_rate_alone() {
+        let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+        exchange(&mut learner, 1, Verdict::Lost);
+        assert_eq!(
+            (learner.gauges().rpm_target, learner.gauges().refusals),
+            (Some(10), 0)
+        );
+        assert_eq!(learner.gauges().p95_tokens, None);
+    }
+
+    #[test]
+    fn refusals_are_counted_in_mode_fixed_and_change_nothing_else() {
+        let limits = Limits {
+            rpm: NonZeroU32::new(60),
+            ..Limits::default()
+        };
+        let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
+        exchange(&mut learner, 1, REFUSED);
+        assert_eq!(learner.gauges().refusals, 1);
+        assert_eq!(learner.gauges().effective_rpm, Some(60.0));
+        assert_eq!(learner.decisions().len(), 1);
+    }
+
+    #[test]
+    fn the_journal_tells_the_story_with_its_times() {
+        let mut learner = Learner::new(Mode::Aimd, Limits::default(), seconds(100));
+        exchange(&mut learner, 131, REFUSED);
+        learner.next(seconds(250), Cost::default());
+        let story: Vec<_> = learner
+            .decisions()
+            .map(|entry| (entry.at_ms, entry.words.as_str()))
+            .collect();
+        assert_eq!(
+            story,
+            [
+                (
+                    0,
+                    "started at 10/min: the start, grows x1.5 every 30 s until the first refusal"
+                ),
+                (30_000, "grew x1.5 from 10 to 15/min after 30 s without a refusal"),
+                (
+                    31_000,
+                    "cut x0.75 from 15 to 11/min after a refusal, to be held for 60 s"
+                ),
+                (91_000, "climbing from 11/min, the hold of 60 s is over"),
+                (121_000, "climbed from 11 to 12/min, 1 per 30 s without a refusal"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_restored_learner_keeps_what_it_knew_and_obeys_the_limits_of_today() {
+        let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+        exchange(
+            &mut learner,
+            150,
+            Verdict::Succeeded {
+                output_tokens: 100,
+                input_tokens: 9,
+            },
+        );
+        exchange(&mut learner, 151, REFUSED);
+        assert_eq!(learner.gauges().rpm_target, Some(54));
+
+        let limits = Limits {
+            rpm: NonZeroU32::new(40),
+            tpm: NonZeroU64::new(3_000),
+            max_in_flight: None,
+        };
+        let restored = Learner::restore(&learner.snapshot(), Mode::Aimd, limits, seconds(7)).unwrap();
+        assert_eq!(
+            restored.gauges(),
+            Gauges {
+                rpm_target: Some(40),
+                effective_rpm: Some(30.0),
+                p95_tokens: Some(100),
+                refusals: 1,
+                in_flight: 0
+            }
+        );
+        assert_eq!(restored.changes_at(), Some(seconds(67)));
+        assert_eq!(restored.decisions().len(), learner.decisions().len() + 1);
+        assert_eq!(restored.decisions().last().unwrap().at_ms, 151_000);
     }
 }

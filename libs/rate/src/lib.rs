@@ -37,6 +37,7 @@ mod limits;
 mod mode;
 mod pacing;
 mod percentile;
+mod policy;
 mod snapshot;
 
 pub use event::{Cost, Dimension, Hint, Hints, RequestId, Verdict, Wait};

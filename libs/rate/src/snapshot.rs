@@ -65,7 +65,7 @@ pub(crate) enum PolicyRecord {
 }
 
 impl PolicyRecord {
-    pub(crate) fn mode(&self) -> Mode {
+    fn mode(&self) -> Mode {
         match self {
             Self::Fixed(_) => Mode::Fixed,
             Self::Aimd(_) => Mode::Aimd,
@@ -90,15 +90,69 @@ impl Snapshot {
         Self(serde_json::to_value(tagged).expect("invariant: a record has string keys only"))
     }
 
-    pub(crate) fn open(&self) -> Result<Record, RestoreError> {
+    /// The record of a learner of this mode.
+    pub(crate) fn open(&self, wanted: Mode) -> Result<Record, RestoreError> {
         match self.0.get("format") {
-            Some(format) if format == FORMAT => Ok(Record::deserialize(&self.0)?),
-            Some(other) => Err(RestoreError::UnknownFormat {
-                found: other.to_string(),
-            }),
-            None => Err(RestoreError::UnknownFormat {
-                found: "absent".to_owned(),
-            }),
+            Some(format) if format == FORMAT => {}
+            Some(other) => {
+                return Err(RestoreError::UnknownFormat {
+                    found: other.to_string(),
+                });
+            }
+            None => {
+                return Err(RestoreError::UnknownFormat {
+                    found: "absent".to_owned(),
+                });
+            }
         }
+        let record = Record::deserialize(&self.0)?;
+        match record.policy.mode() {
+            recorded if recorded == wanted => Ok(record),
+            recorded => Err(RestoreError::OtherMode { recorded, wanted }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Learner, Limits};
+
+    fn refusal(content: Value, mode: Mode) -> String {
+        let snapshot: Snapshot = serde_json::from_value(content).unwrap();
+        Learner::restore(&snapshot, mode, Limits::default(), Duration::ZERO)
+            .unwrap_err()
+            .to_string()
+    }
+
+    fn recorded(mode: Mode) -> Value {
+        serde_json::to_value(Learner::new(mode, Limits::default(), Duration::ZERO).snapshot()).unwrap()
+    }
+
+    #[test]
+    fn any_json_is_a_snapshot_but_only_the_known_format_is_opened() {
+        let unknown =
+            "resume the learned rate: its format is absent, not `penstock.rate/1`, so it is learned afresh";
+        assert_eq!(refusal(json!(null), Mode::Aimd), unknown);
+        assert_eq!(refusal(json!([1]), Mode::Aimd), unknown);
+        let newer = refusal(json!({"format": "penstock.rate/2"}), Mode::Aimd);
+        assert!(newer.contains(r#"its format is "penstock.rate/2","#), "{newer}");
+    }
+
+    #[test]
+    fn a_damaged_record_is_refused_with_what_is_wrong() {
+        let mut content = recorded(Mode::Aimd);
+        content["policy"]["target"] = json!(0);
+        assert!(refusal(content, Mode::Aimd).contains("expected a nonzero u32"));
+    }
+
+    #[test]
+    fn a_record_of_another_mode_is_refused() {
+        assert_eq!(
+            refusal(recorded(Mode::Fixed), Mode::Aimd),
+            "resume the learned rate: it was learned in mode `fixed`, so mode `aimd` learns it afresh"
+        );
     }
 }
