@@ -1,1 +1,41 @@
-//! To be written.
+//! The line formats of a batch job: what goes in, what comes out.
+//!
+//! Owns the two formats of input lines ([`Format`]), splitting a byte stream into lines ([`LineSplitter`]), telling
+//! one format from the other ([`Detector`]), the validation of one line ([`parse`]), and the records of every outcome
+//! ([`RecordWriter`], [`read_record`]).
+//!
+//! Does no I/O, knows no clock and no provider. Whatever needs more than one line (duplicate ids, counts, digests)
+//! belongs to the intake.
+//!
+//! Bodies are never re-serialised: they pass through as the bytes that came. On the good path a line costs no
+//! allocation.
+
+mod detect;
+mod endpoint;
+mod format;
+mod id;
+mod json;
+mod lines;
+mod members;
+mod outcome;
+mod position;
+mod record;
+mod record_head;
+mod rejection;
+mod request;
+mod splice;
+mod system;
+
+pub use detect::{Detector, UnknownFormat};
+pub use endpoint::{Endpoint, UnknownEndpoint};
+pub use format::{Format, UnknownFormatName};
+pub use id::{DecodedId, RawId};
+pub use lines::{Content, Line, LineSplitter};
+pub use outcome::{Attempt, OutcomeKind, Undone};
+pub use position::{Ordinal, Position};
+pub use record::{Failure, HttpAnswer, LineName, RecordWriter, Success, Tokens};
+pub use record_head::{RecordError, RecordHead, read_record};
+pub use rejection::{Rejection, RejectionCode};
+pub use request::{Body, Request, Rules, parse};
+pub use splice::splice_model;
+pub use system::{SYSTEM_PROMPT_PREFIX_BYTES, system_prompt_prefix};

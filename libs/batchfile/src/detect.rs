@@ -1,0 +1,69 @@
+//! Tells an input's format from its first lines.
+
+use std::ops::ControlFlow;
+
+use thiserror::Error;
+
+use crate::{Content, Format, Line, members::Members};
+
+/// After so many lines that say nothing, reading on would not help.
+const LINES: u32 = 100;
+
+/// Looks at lines, in order, until one shows the format: the first with a `prompt_id` or a `custom_id`, or, where an
+/// id was forgotten, with a `prompt` or a `body`. Lines that cannot be read are passed over: validation names them.
+#[derive(Debug, Default)]
+pub struct Detector {
+    looked_at: u32,
+    format: Option<Format>,
+}
+
+/// The first lines do not show the format.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnknownFormat {
+    /// There is no line.
+    #[error("tell the format of the input: it has no lines; write one JSON object on each line")]
+    Empty,
+    /// No line has a field that tells.
+    #[error(
+        "tell the format of the input: none of its first {lines} lines has `prompt_id` or `custom_id`; write lines \
+         like {{\"prompt_id\": 7, \"prompt\": \"...\"}} or {{\"custom_id\": \"a\", \"body\": {{...}}}}, or name the format"
+    )]
+    Neither {
+        /// How many lines were looked at.
+        lines: u32,
+    },
+}
+
+impl Detector {
+    /// Looks at the next line; breaks when no further line is needed.
+    pub fn look(&mut self, line: &Line<'_>) -> ControlFlow<()> {
+        self.looked_at += 1;
+        if let Content::Whole(bytes) = line.content {
+            self.format = format_of(bytes);
+        }
+        if self.format.is_some() || self.looked_at >= LINES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    /// What the lines showed.
+    pub fn format(&self) -> Result<Format, UnknownFormat> {
+        match (self.format, self.looked_at) {
+            (Some(format), _) => Ok(format),
+            (None, 0) => Err(UnknownFormat::Empty),
+            (None, lines) => Err(UnknownFormat::Neither { lines }),
+        }
+    }
+}
+
+fn format_of(line: &[u8]) -> Option<Format> {
+    let text = str::from_utf8(line).ok()?;
+    let members = Members::read(text, &["prompt_id", "custom_id", "prompt", "body"]).ok()?;
+    match members.values.map(|value| value.is_some()) {
+        [true, false, ..] | [false, false, true, false] => Some(Format::Prompts),
+        [false, true, ..] | [false, false, false, true] => Some(Format::OpenAi),
+        [..] => None,
+    }
+}
