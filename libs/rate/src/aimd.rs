@@ -58,7 +58,7 @@ pub(crate) struct AimdRecord {
     target: NonZeroU32,
     stage: Stage,
     due_in: Duration,
-    owed: Duration,
+    busy: Duration,
 }
 
 /// One change of the target, as it goes into the journal.
@@ -110,7 +110,7 @@ impl Aimd {
             due: now.saturating_add(PERIOD),
             tpm: limits.tpm,
             p95: None,
-            pace: Pace::new(now, Duration::ZERO),
+            pace: Pace::new(now),
         }
     }
 
@@ -121,7 +121,7 @@ impl Aimd {
             stage: record.stage,
             due: now.saturating_add(record.due_in),
             p95,
-            pace: Pace::new(now, record.owed),
+            pace: Pace::restore(now, record.busy),
             ..Self::new(limits, now)
         };
         aimd.retarget(now, aimd.target.min(aimd.ceiling));
@@ -133,7 +133,7 @@ impl Aimd {
             target: NonZeroU32::new(self.target).unwrap_or(NonZeroU32::MIN),
             stage: self.stage,
             due_in: self.due.saturating_sub(now),
-            owed: self.pace.owed(now),
+            busy: self.pace.record(now),
         }
     }
 

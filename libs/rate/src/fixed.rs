@@ -26,15 +26,15 @@ pub(crate) struct Fixed {
 /// What a later run needs to go on: how long each lane is still busy.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FixedRecord {
-    requests_owed: Duration,
-    tokens_owed: Duration,
+    requests_busy: Duration,
+    tokens_busy: Duration,
 }
 
 impl Fixed {
     pub(crate) fn new(limits: Limits, now: Duration) -> Self {
         let idle = FixedRecord {
-            requests_owed: Duration::ZERO,
-            tokens_owed: Duration::ZERO,
+            requests_busy: Duration::ZERO,
+            tokens_busy: Duration::ZERO,
         };
         Self::restore(&idle, limits, now)
     }
@@ -42,16 +42,16 @@ impl Fixed {
     pub(crate) fn restore(record: &FixedRecord, limits: Limits, now: Duration) -> Self {
         Self {
             limits,
-            requests: Pace::new(now, record.requests_owed),
-            tokens: Pace::new(now, record.tokens_owed),
+            requests: Pace::restore(now, record.requests_busy),
+            tokens: Pace::restore(now, record.tokens_busy),
             latest: None,
         }
     }
 
     pub(crate) fn record(&self, now: Duration) -> FixedRecord {
         FixedRecord {
-            requests_owed: self.requests.owed(now),
-            tokens_owed: self.tokens.owed(now),
+            requests_busy: self.requests.record(now),
+            tokens_busy: self.tokens.record(now),
         }
     }
 

@@ -30,21 +30,26 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A lane that will be busy for `owed` more.
-    pub(crate) fn new(now: Duration, owed: Duration) -> Self {
+    /// A lane that is free.
+    pub(crate) fn new(now: Duration) -> Self {
+        Self { free_at: now }
+    }
+
+    /// A lane in the state that [`record`](Self::record) told.
+    pub(crate) fn restore(now: Duration, recorded: Duration) -> Self {
         Self {
-            free_at: now.saturating_add(owed),
+            free_at: now.saturating_add(recorded).saturating_sub(TICK),
         }
+    }
+
+    /// How long the lane is busy, counted from a tick ago, since lateness of less than that is still made up for.
+    pub(crate) fn record(self, now: Duration) -> Duration {
+        self.free_at.saturating_add(TICK).saturating_sub(now)
     }
 
     /// The earliest time for the next request.
     pub(crate) fn free_at(self) -> Duration {
         self.free_at
-    }
-
-    /// How much longer the lane is busy.
-    pub(crate) fn owed(self, now: Duration) -> Duration {
-        self.free_at.saturating_sub(now)
     }
 
     /// A request went out that takes `interval` at the present rate.
@@ -57,7 +62,7 @@ impl Pace {
 
     /// The rate changes: what was not waited for yet takes longer or shorter in proportion.
     pub(crate) fn change(&mut self, now: Duration, from: Duration, to: Duration) {
-        let owed = self.owed(now).as_nanos();
+        let owed = self.free_at.saturating_sub(now).as_nanos();
         if owed > 0 && from != to && from > Duration::ZERO {
             let owed = owed.saturating_mul(to.as_nanos()).div_ceil(from.as_nanos());
             self.free_at = now.saturating_add(from_nanos(owed));
@@ -75,7 +80,7 @@ mod tests {
     fn requests_are_spaced_evenly() {
         let gap = interval(1, 500);
         assert_eq!(gap, Duration::from_millis(120));
-        let mut pace = Pace::new(SECOND, Duration::ZERO);
+        let mut pace = Pace::new(SECOND);
         let mut sent = Vec::new();
         for _ in 0..4 {
             sent.push(pace.free_at().as_millis());
@@ -87,7 +92,7 @@ mod tests {
     #[test]
     fn a_timer_that_wakes_late_loses_nothing_within_a_tick() {
         let gap = interval(1, 30_000);
-        let mut pace = Pace::new(Duration::ZERO, Duration::ZERO);
+        let mut pace = Pace::new(Duration::ZERO);
         for _ in 0..30_000 {
             pace.take(pace.free_at() + Duration::from_millis(1), gap);
         }
@@ -96,14 +101,25 @@ mod tests {
 
     #[test]
     fn an_idle_lane_saves_up_no_more_than_a_tick() {
-        let mut pace = Pace::new(Duration::ZERO, Duration::ZERO);
+        let mut pace = Pace::new(Duration::ZERO);
         pace.take(100 * SECOND, SECOND);
-        assert_eq!(pace.owed(100 * SECOND) + TICK, SECOND);
+        assert_eq!(pace.free_at() + TICK, 101 * SECOND);
+    }
+
+    #[test]
+    fn a_restored_lane_is_as_busy_or_as_late_as_it_was() {
+        for free_at in [10 * SECOND, 3 * SECOND, Duration::from_millis(2_998)] {
+            let recorded = Pace { free_at }.record(3 * SECOND);
+            assert_eq!(
+                Pace::restore(8 * SECOND, recorded).free_at(),
+                free_at + 5 * SECOND
+            );
+        }
     }
 
     #[test]
     fn a_change_of_rate_counts_from_now_on() {
-        let mut pace = Pace::new(Duration::ZERO, Duration::ZERO);
+        let mut pace = Pace::new(Duration::ZERO);
         pace.take(SECOND, 6 * SECOND + TICK);
         // Half of the six seconds is over; the other half is worth two seconds at a rate of one in four.
         pace.change(4 * SECOND, 6 * SECOND, 4 * SECOND);

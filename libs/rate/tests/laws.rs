@@ -1,0 +1,216 @@
+//! What holds for a learner whatever happens to it, in any order.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use penstock_rate::{Cost, Dimension, Hints, Learner, Limits, Mode, RequestId, Verdict, Wait};
+use proptest::prelude::*;
+
+/// Something that a caller does; requests are named by small numbers so that they meet.
+#[derive(Clone, Debug)]
+enum Action {
+    Pass(Duration),
+    GoBack(Duration),
+    Send(u64, Cost),
+    Tell(u64, Verdict),
+}
+
+fn mode() -> impl Strategy<Value = Mode> {
+    prop::sample::select(Mode::ALL.to_vec())
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (0_u32..3_000, 0_u64..200_000, 0_u32..20).prop_map(|(rpm, tpm, cap)| Limits {
+        // Zero and every third value stand for no limit.
+        rpm: NonZeroU32::new(rpm).filter(|rpm| rpm.get() % 3 > 0),
+        tpm: NonZeroU64::new(tpm).filter(|tpm| tpm.get() % 3 > 0),
+        max_in_flight: NonZeroU32::new(cap).filter(|cap| cap.get() % 3 > 0),
+    })
+}
+
+fn cost() -> impl Strategy<Value = Cost> {
+    (0_u32..5_000, 0_u32..5_000).prop_map(|(input_tokens, output_tokens)| Cost {
+        input_tokens,
+        output_tokens,
+    })
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![1 => Just(Verdict::Admitted { hints: Hints::default() }), 9 => final_verdict()]
+}
+
+fn final_verdict() -> impl Strategy<Value = Verdict> {
+    let hints = Hints::default();
+    prop_oneof![
+        6 => (any::<u16>(), any::<u16>()).prop_map(|(output, input)| Verdict::Succeeded {
+            output_tokens: output.into(),
+            input_tokens: input.into(),
+        }),
+        1 => Just(Verdict::Refused { dimension: Some(Dimension::Requests), retry_after: None, hints }),
+        1 => Just(Verdict::Lost),
+    ]
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        4 => (0_u64..20_000).prop_map(|milliseconds| Action::Pass(Duration::from_millis(milliseconds))),
+        1 => (0_u64..u64::MAX).prop_map(|nanos| Action::Pass(Duration::from_nanos(nanos))),
+        1 => (0_u64..100_000).prop_map(|milliseconds| Action::GoBack(Duration::from_millis(milliseconds))),
+        6 => (0_u64..12, cost()).prop_map(|(id, cost)| Action::Send(id, cost)),
+        6 => (0_u64..12, verdict()).prop_map(|(id, verdict)| Action::Tell(id, verdict)),
+    ]
+}
+
+/// Does to the learner what the actions say, and calls `look` after each with the newest clock reading.
+fn live(learner: &mut Learner, actions: &[Action], mut look: impl FnMut(&mut Learner, Duration)) -> Duration {
+    let mut now = Duration::ZERO;
+    let mut newest = now;
+    for action in actions {
+        match *action {
+            Action::Pass(time) => now = now.saturating_add(time),
+            Action::GoBack(time) => now = now.saturating_sub(time),
+            Action::Send(id, cost) => learner.sent(now, RequestId(id), cost),
+            Action::Tell(id, verdict) => learner.verdict(now, RequestId(id), verdict),
+        }
+        newest = newest.max(now);
+        look(learner, newest);
+    }
+    newest
+}
+
+/// A request of a caller that obeys.
+#[derive(Clone, Debug)]
+struct Request {
+    cost: Cost,
+    verdict: Verdict,
+    /// How much later than allowed it goes.
+    late: Duration,
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    (cost(), final_verdict(), 0_u64..12).prop_map(|(cost, verdict, late)| {
+        let late = Duration::from_millis(late);
+        Request { cost, verdict, late }
+    })
+}
+
+/// Sends when allowed, asking again whenever the rate may have changed, and has each request answered at once.
+/// Returns when the requests went.
+fn follow(learner: &mut Learner, from: Duration, requests: &[Request]) -> Vec<Duration> {
+    let mut now = from;
+    let mut sent = Vec::new();
+    for (id, Request { cost, verdict, late }) in (1_000..).zip(requests) {
+        now = loop {
+            match learner.next(now, *cost) {
+                Wait::Now => break now + *late,
+                Wait::Until(at) => now = learner.changes_at().map_or(at, |change| change.min(at)),
+                Wait::ForVerdict => unreachable!("every request was answered"),
+            }
+        };
+        learner.sent(now, RequestId(id), *cost);
+        learner.verdict(now, RequestId(id), *verdict);
+        sent.push(now);
+    }
+    sent
+}
+
+/// The most requests that went within one minute, either end included.
+fn busiest_minute(sent: &[Duration]) -> usize {
+    let within =
+        |first: usize| sent[first..].partition_point(|at| *at <= sent[first] + Duration::from_mins(1));
+    (0..sent.len()).map(within).max().unwrap_or_default()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_order_of_events_leaves_a_learner_that_answers_sensibly(
+        mode in mode(),
+        limits in limits(),
+        cost in cost(),
+        actions in prop::collection::vec(action(), 1..150),
+    ) {
+        let mut learner = Learner::new(mode, limits, Duration::ZERO);
+        live(&mut learner, &actions, |learner, newest| {
+            if let Wait::Until(at) = learner.next(newest, cost) {
+                assert!(at > newest, "told at {newest:?} to wait until {at:?}");
+            }
+            if let Some(at) = learner.changes_at() {
+                assert!(at > newest, "told at {newest:?} that the rate changes at {at:?}");
+            }
+            let gauges = learner.gauges();
+            if mode == Mode::Aimd {
+                let highest = limits.rpm.map_or(u32::MAX, NonZeroU32::get);
+                let target = gauges.rpm_target.expect("aimd always has a target");
+                assert!((1..=highest).contains(&target), "target {target} of at most {highest}");
+                assert!(gauges.effective_rpm.is_some_and(|rate| rate > 0.0 && rate <= f64::from(target)));
+            }
+            assert!(gauges.in_flight <= 12);
+            assert!(learner.decisions().len() <= 200);
+            assert!(!learner.explain().is_empty());
+        });
+    }
+
+    #[test]
+    fn who_follows_it_never_exceeds_the_request_limit_in_any_minute(
+        mode in mode(),
+        rpm in 1_u32..250,
+        requests in prop::collection::vec(request(), 1..300),
+    ) {
+        let rpm = NonZeroU32::new(rpm).unwrap();
+        let limits = Limits { rpm: Some(rpm), ..Limits::default() };
+        let mut learner = Learner::new(mode, limits, Duration::ZERO);
+        let sent = follow(&mut learner, Duration::ZERO, &requests);
+        prop_assert!(busiest_minute(&sent) <= rpm.get() as usize + 1);
+    }
+
+    #[test]
+    fn who_follows_it_exceeds_the_token_limit_in_any_minute_by_one_request_at_most(
+        tpm in 1_u64..500_000,
+        costs in prop::collection::vec(cost(), 1..200),
+    ) {
+        let limits = Limits { tpm: NonZeroU64::new(tpm), ..Limits::default() };
+        let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
+        let on_time = |cost: &Cost| Request { cost: *cost, verdict: Verdict::Lost, late: Duration::ZERO };
+        let requests: Vec<_> = costs.iter().map(on_time).collect();
+        let sent = follow(&mut learner, Duration::ZERO, &requests);
+        for first in 0..sent.len() {
+            let until = sent[first] + Duration::from_mins(1);
+            let minute = costs[first..].iter().zip(&sent[first..]).take_while(|(_, at)| **at < until);
+            let tokens: Vec<_> = minute.map(|(cost, _)| cost.reserved_tokens()).collect();
+            let (last, before) = tokens.split_last().unwrap();
+            prop_assert!(before.iter().sum::<u64>() <= tpm, "{before:?} and {last} of {tpm}");
+        }
+    }
+
+    #[test]
+    fn a_restored_learner_decides_like_the_one_it_was_taken_from(
+        mode in mode(),
+        limits in limits(),
+        actions in prop::collection::vec(action(), 1..100),
+        requests in prop::collection::vec(request(), 1..30),
+        later in (5_u64..1_000_000).prop_map(Duration::from_millis),
+    ) {
+        let actions: Vec<_> = actions
+            .into_iter()
+            .filter(|action| !matches!(action, Action::Pass(time) if time.as_secs() > 20))
+            .collect();
+        let mut original = Learner::new(mode, limits, Duration::ZERO);
+        let now = live(&mut original, &actions, |_, _| ());
+        (0..12).for_each(|id| original.verdict(now, RequestId(id), Verdict::Lost));
+
+        let stored = serde_json::to_string(&original.snapshot()).unwrap();
+        let snapshot = serde_json::from_str(&stored).unwrap();
+        let mut restored = Learner::restore(&snapshot, mode, limits, later).unwrap();
+
+        let before = follow(&mut original, now, &requests);
+        let after = follow(&mut restored, later, &requests);
+        prop_assert_eq!(
+            before.iter().map(|at| at.saturating_sub(now)).collect::<Vec<_>>(),
+            after.iter().map(|at| at.saturating_sub(later)).collect::<Vec<_>>()
+        );
+        prop_assert_eq!(original.gauges(), restored.gauges());
+        prop_assert_eq!(original.explain(), restored.explain());
+    }
+}
