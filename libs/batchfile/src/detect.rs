@@ -67,3 +67,68 @@ fn format_of(line: &[u8]) -> Option<Format> {
         [..] => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LineSplitter, Position};
+
+    fn detect(input: &str) -> Result<Format, UnknownFormat> {
+        let mut detector = Detector::default();
+        let mut splitter = LineSplitter::new(Position::START, 1000);
+        if splitter
+            .feed(input.as_bytes(), |line| detector.look(&line))
+            .is_continue()
+        {
+            let _ = splitter.finish(|line| detector.look(&line));
+        }
+        detector.format()
+    }
+
+    #[test]
+    fn the_first_line_that_tells_decides() {
+        assert_eq!(
+            detect("{\"prompt\":\"a\",\"prompt_id\":1}\n{\"custom_id\":\"a\"}"),
+            Ok(Format::Prompts)
+        );
+        assert_eq!(
+            detect("not JSON\n{\"else\":1}\n\n{\"custom_id\":\"a\"}"),
+            Ok(Format::OpenAi)
+        );
+    }
+
+    #[test]
+    fn a_forgotten_id_does_not_hide_the_format() {
+        assert_eq!(detect("{\"prompt\":\"a\"}"), Ok(Format::Prompts));
+        assert_eq!(detect("{\"body\":{}}"), Ok(Format::OpenAi));
+        assert_eq!(
+            detect("{\"custom_id\":\"a\",\"prompt\":\"a\"}"),
+            Ok(Format::OpenAi)
+        );
+    }
+
+    #[test]
+    fn a_line_of_both_formats_decides_nothing() {
+        assert_eq!(
+            detect("{\"prompt_id\":1,\"custom_id\":\"a\"}\n{\"prompt_id\":2}"),
+            Ok(Format::Prompts)
+        );
+        assert_eq!(
+            detect("{\"prompt\":1,\"body\":{}}"),
+            Err(UnknownFormat::Neither { lines: 1 })
+        );
+    }
+
+    #[test]
+    fn an_input_that_does_not_tell_is_an_error_that_says_what_to_write() {
+        assert_eq!(detect("\n"), Err(UnknownFormat::Empty));
+        let unknown = detect(&"{}\n".repeat(1000)).unwrap_err();
+        assert_eq!(unknown, UnknownFormat::Neither { lines: LINES });
+        assert!(
+            unknown
+                .to_string()
+                .contains("{\"prompt_id\": 7, \"prompt\": \"...\"}"),
+            "{unknown}"
+        );
+    }
+}

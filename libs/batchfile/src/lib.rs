@@ -9,7 +9,28 @@
 //!
 //! Bodies are never re-serialised: they pass through as the bytes that came. On the good path a line costs no
 //! allocation.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use penstock_batchfile::{Content, Endpoint, Format, LineSplitter, Position, Rules, parse};
+//!
+//! let rules =
+//!     Rules { format: Format::Prompts, endpoint: Endpoint::ChatCompletions, has_model: true, strict: false };
+//! let mut refused = Vec::new();
+//! let mut splitter = LineSplitter::new(Position::START, 8 << 20);
+//! let flow = splitter.feed(b"{\"prompt_id\": 7, \"prompt\": \"Hello\"}\n\n{\"prompt_id\": 8}\n", |line| {
+//!     if let Content::Whole(bytes) = line.content
+//!         && let Err(rejection) = parse(bytes, &rules)
+//!     {
+//!         refused.push((line.position.line_number, rejection.code.as_str()));
+//!     }
+//!     ControlFlow::Continue(())
+//! });
+//! assert!(flow.is_continue());
+//! assert_eq!(refused, [(3, "missing_required_parameter")]);
+//! ```
 
+mod answer;
 mod detect;
 mod endpoint;
 mod format;
@@ -26,6 +47,7 @@ mod request;
 mod splice;
 mod system;
 
+pub use answer::{Failure, HttpAnswer, LineName, Success, Tokens};
 pub use detect::{Detector, UnknownFormat};
 pub use endpoint::{Endpoint, UnknownEndpoint};
 pub use format::{Format, UnknownFormatName};
@@ -33,7 +55,7 @@ pub use id::{DecodedId, RawId};
 pub use lines::{Content, Line, LineSplitter};
 pub use outcome::{Attempt, OutcomeKind, Undone};
 pub use position::{Ordinal, Position};
-pub use record::{Failure, HttpAnswer, LineName, RecordWriter, Success, Tokens};
+pub use record::RecordWriter;
 pub use record_head::{RecordError, RecordHead, read_record};
 pub use rejection::{Rejection, RejectionCode};
 pub use request::{Body, Request, Rules, parse};

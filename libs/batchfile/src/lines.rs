@@ -178,3 +178,172 @@ fn append(held: &mut Vec<u8>, bytes: &[u8], most: usize) {
 fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Ordinal;
+
+    /// A line that outlives its visit.
+    #[derive(Debug, Clone, PartialEq)]
+    struct Seen {
+        position: Position,
+        end: u64,
+        /// The line, or the length of one that is too long.
+        content: Result<Vec<u8>, u64>,
+    }
+
+    impl From<Line<'_>> for Seen {
+        fn from(line: Line<'_>) -> Self {
+            let content = match line.content {
+                Content::Whole(bytes) => Ok(bytes.to_vec()),
+                Content::TooLong { bytes } => Err(bytes),
+            };
+            Self {
+                position: line.position,
+                end: line.end,
+                content,
+            }
+        }
+    }
+
+    fn split(input: &[u8], start: Position, max_line_bytes: usize, chunk: usize) -> (Vec<Seen>, Position) {
+        let mut splitter = LineSplitter::new(start, max_line_bytes);
+        let mut seen = Vec::new();
+        let mut visit = |line: Line<'_>| {
+            seen.push(line.into());
+            ControlFlow::Continue(())
+        };
+        for chunk in input[usize::try_from(start.byte_offset).unwrap()..].chunks(chunk) {
+            assert!(splitter.feed(chunk, &mut visit).is_continue());
+            assert!(splitter.held.capacity() <= max_line_bytes);
+        }
+        assert!(splitter.finish(&mut visit).is_continue());
+        (seen, splitter.position())
+    }
+
+    fn at(ordinal: u32, byte_offset: u64, line_number: u64) -> Position {
+        Position {
+            ordinal: Ordinal::new(ordinal),
+            byte_offset,
+            line_number,
+        }
+    }
+
+    #[test]
+    fn byte_order_mark_line_endings_and_blank_lines_are_no_content() {
+        let (seen, end) = split(b"\xef\xbb\xbf\r\na\r\n\n \t\r\nb\n\r\nc", Position::START, 100, 1);
+        let expected = [
+            Seen {
+                position: at(0, 5, 2),
+                end: 8,
+                content: Ok(b"a".to_vec()),
+            },
+            Seen {
+                position: at(1, 13, 5),
+                end: 15,
+                content: Ok(b"b".to_vec()),
+            },
+            Seen {
+                position: at(2, 17, 7),
+                end: 18,
+                content: Ok(b"c".to_vec()),
+            },
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(end, at(3, 18, 8));
+    }
+
+    #[test]
+    fn the_first_line_starts_behind_the_byte_order_mark() {
+        let (seen, _) = split(b"\xef\xbb\xbfa\n\xef\xbb\xbfb", Position::START, 100, 2);
+        assert_eq!(
+            seen[0],
+            Seen {
+                position: at(0, 3, 1),
+                end: 5,
+                content: Ok(b"a".to_vec())
+            }
+        );
+        assert_eq!(seen[1].content, Ok(b"\xef\xbb\xbfb".to_vec()));
+    }
+
+    #[test]
+    fn an_input_without_lines_visits_nothing() {
+        for input in [&b""[..], b"\n", b"\r\n \n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"] {
+            assert_eq!(split(input, Position::START, 100, 1).0, [], "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_over_the_bound_is_named_by_its_length_and_the_next_is_whole() {
+        let (seen, _) = split(b"abc\nabcd\n     \nabc", Position::START, 3, 2);
+        let contents: Vec<_> = seen.into_iter().map(|line| line.content).collect();
+        assert_eq!(contents, [Ok(b"abc".to_vec()), Err(4), Ok(b"abc".to_vec())]);
+    }
+
+    /// Visits at most `most` lines, from the start.
+    fn interrupted(input: &[u8], max_line_bytes: usize, chunk: usize, most: usize) -> Position {
+        let mut splitter = LineSplitter::new(Position::START, max_line_bytes);
+        let mut visited = 0;
+        let mut visit = |_: Line<'_>| {
+            visited += 1;
+            if visited == most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let flow = input
+            .chunks(chunk)
+            .try_for_each(|chunk| splitter.feed(chunk, &mut visit));
+        if flow.is_continue() {
+            let _ = splitter.finish(visit);
+        }
+        splitter.position()
+    }
+
+    fn input() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            4 => Just(&b"\n"[..]),
+            2 => Just(&b"\r\n"[..]),
+            1 => Just(&b"\r"[..]),
+            1 => Just(&b" \t"[..]),
+            1 => Just(BYTE_ORDER_MARK),
+            2 => Just(&b"a"[..]),
+            4 => Just(&br#"{"prompt_id":7}"#[..]),
+        ];
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn lines_do_not_depend_on_chunks(input in input(), most in 1_usize..40, chunk in 1_usize..20) {
+            let whole = split(&input, Position::START, most, usize::MAX);
+            prop_assert_eq!(split(&input, Position::START, most, chunk), whole);
+        }
+
+        #[test]
+        fn reading_on_from_any_line_finds_the_same_lines(input in input(), most in 1_usize..40, chunk in 1_usize..20) {
+            let (lines, end) = split(&input, Position::START, most, chunk);
+            for (index, line) in lines.iter().enumerate() {
+                prop_assert_eq!(split(&input, line.position, most, chunk), (lines[index..].to_vec(), end));
+            }
+        }
+
+        #[test]
+        fn reading_on_after_a_break_finds_the_rest(
+            input in input(), most in 1_usize..40, chunk in 1_usize..20, lines in 1_usize..10,
+        ) {
+            let (all, end) = split(&input, Position::START, most, chunk);
+            let stopped = interrupted(&input, most, chunk, lines);
+            if let Some(last) = all.get(lines - 1) {
+                prop_assert_eq!(stopped.byte_offset, last.end);
+            }
+            let rest = all.get(lines..).unwrap_or_default().to_vec();
+            prop_assert_eq!(split(&input, stopped, most, chunk), (rest, end));
+        }
+    }
+}

@@ -4,12 +4,19 @@
 //! except that a raw line break, which JSON allows only as white space between tokens, becomes a space: a
 //! pretty-printed answer must not break the line. Reading records is `record_head`.
 
-use std::fmt;
+mod shape;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Attempt, Format, Ordinal, OutcomeKind, Position, Rejection, Undone, json::append};
+use self::shape::{
+    OpenAiError, OpenAiErrorCause, OpenAiResponse, OpenAiSuccess, PromptError, PromptErrorCause,
+    PromptSuccess,
+};
+use crate::{
+    Attempt, Failure, Format, HttpAnswer, LineName, OutcomeKind, Position, Rejection, Success, Undone,
+    json::append,
+};
 
 /// How much of an answer that is no JSON stands in a message, in characters.
 const EXCERPT: usize = 500;
@@ -20,66 +27,6 @@ pub struct RecordWriter {
     format: Format,
     /// What the `id` of every OpenAI record begins with.
     id_prefix: String,
-}
-
-/// Which line a record is about.
-#[derive(Debug, Clone, Copy)]
-pub struct LineName<'a> {
-    /// Its identity inside the system.
-    pub ordinal: Ordinal,
-    /// Its id's token, see [`RawId::token`](crate::RawId::token). `None` when it could not be read or the input is
-    /// lost.
-    pub id: Option<&'a RawValue>,
-}
-
-/// An answer to a line. Each format's record takes from it what it has a place for.
-#[derive(Debug, Clone, Copy)]
-pub struct Success<'a> {
-    /// Prompts: the answer's text, as a JSON string. OpenAI: the answer's body.
-    pub response: &'a RawValue,
-    /// HTTP status of the answer.
-    pub status_code: u16,
-    /// The provider's name for the request.
-    pub request_id: Option<&'a str>,
-    /// What the provider counted.
-    pub tokens: Tokens,
-    /// From sending to the end of the answer, in milliseconds.
-    pub latency_ms: u64,
-    /// Which attempt succeeded; the first is 1.
-    pub attempt: u32,
-}
-
-/// Tokens of one request, as far as the provider told.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tokens {
-    /// Tokens read.
-    pub input: Option<u64>,
-    /// Tokens written.
-    pub output: Option<u64>,
-}
-
-/// Why a line failed for good.
-#[derive(Debug, Clone, Copy)]
-pub struct Failure<'a> {
-    /// A stable word for programs.
-    pub code: &'a str,
-    /// For people.
-    pub message: &'a str,
-    /// The last answer, if one came. An answer that is no JSON is quoted, shortened, at the end of the message.
-    pub answer: Option<HttpAnswer<'a>>,
-    /// Every attempt, in order.
-    pub attempts: &'a [Attempt],
-}
-
-/// An HTTP answer as it came.
-#[derive(Debug, Clone, Copy)]
-pub struct HttpAnswer<'a> {
-    /// HTTP status.
-    pub status_code: u16,
-    /// The provider's name for the request.
-    pub request_id: Option<&'a str>,
-    /// The body, JSON or not.
-    pub body: &'a [u8],
 }
 
 impl RecordWriter {
@@ -257,73 +204,6 @@ struct ErrorRecord<'a> {
     place: Option<Position>,
 }
 
-#[derive(Serialize)]
-struct PromptSuccess<'a> {
-    prompt_id: Option<&'a RawValue>,
-    ordinal: Ordinal,
-    response: &'a RawValue,
-    tokens: Tokens,
-    latency_ms: u64,
-    attempt: u32,
-}
-
-#[derive(Serialize)]
-struct PromptError<'a> {
-    prompt_id: Option<&'a RawValue>,
-    ordinal: Ordinal,
-    outcome: OutcomeKind,
-    error: PromptErrorCause<'a>,
-    attempts: &'a [Attempt],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line_number: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    byte_offset: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct PromptErrorCause<'a> {
-    code: &'a str,
-    message: &'a str,
-    status: Option<u16>,
-}
-
-#[derive(Serialize)]
-struct OpenAiSuccess<'a> {
-    id: fmt::Arguments<'a>,
-    custom_id: Option<&'a RawValue>,
-    response: OpenAiResponse<'a>,
-    /// Always `null`.
-    error: (),
-}
-
-#[derive(Serialize)]
-struct OpenAiError<'a> {
-    id: fmt::Arguments<'a>,
-    custom_id: Option<&'a RawValue>,
-    response: Option<OpenAiResponse<'a>>,
-    error: OpenAiErrorCause<'a>,
-    outcome: OutcomeKind,
-    ordinal: Ordinal,
-    attempts: &'a [Attempt],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line_number: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    byte_offset: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct OpenAiErrorCause<'a> {
-    code: &'a str,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
-struct OpenAiResponse<'a> {
-    status_code: u16,
-    request_id: Option<&'a str>,
-    body: Option<&'a RawValue>,
-}
-
 fn append_line(record: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     append(record, out);
@@ -352,4 +232,183 @@ fn excerpt(body: &[u8]) -> Option<String> {
         .take(EXCERPT)
         .collect();
     (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ordinal, Tokens};
+
+    const IDENTITY: &str = "0123456789abcdef";
+
+    fn token(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn written(format: Format, write: impl FnOnce(&RecordWriter, &mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&RecordWriter::new(format, IDENTITY, 3), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn line(id: &RawValue) -> LineName<'_> {
+        LineName {
+            ordinal: Ordinal::new(6),
+            id: Some(id),
+        }
+    }
+
+    fn success(response: &RawValue) -> Success<'_> {
+        Success {
+            response,
+            status_code: 200,
+            request_id: Some("req_1"),
+            tokens: Tokens {
+                input: Some(9),
+                output: None,
+            },
+            latency_ms: 812,
+            attempt: 1,
+        }
+    }
+
+    fn attempts() -> [Attempt; 1] {
+        [Attempt {
+            at_ms: 1,
+            status: Some(400),
+            code: "bad_request".to_owned(),
+            latency_ms: 5,
+        }]
+    }
+
+    #[test]
+    fn a_prompt_that_was_answered_has_text_tokens_and_timing() {
+        let record = written(Format::Prompts, |writer, out| {
+            writer.succeeded(line(token("7")), &success(token(r#""the \u0074ext""#)), out);
+        });
+        let expected = concat!(
+            r#"{"prompt_id":7,"ordinal":6,"response":"the \u0074ext","tokens":{"input":9,"output":null},"#,
+            r#""latency_ms":812,"attempt":1}"#,
+            "\n"
+        );
+        assert_eq!(record, expected);
+    }
+
+    #[test]
+    fn an_openai_line_that_was_answered_has_the_body_as_it_came_on_one_line() {
+        let record = written(Format::OpenAi, |writer, out| {
+            writer.succeeded(
+                line(token(r#""\u0061""#)),
+                &success(token("{\r\n  \"a\": 1.50e0,\n\"b\":\"\\n\"}")),
+                out,
+            );
+        });
+        let expected = concat!(
+            r#"{"id":"batch_req_01234567_3_6","custom_id":"\u0061","response":{"status_code":200,"#,
+            r#""request_id":"req_1","body":{    "a": 1.50e0, "b":"\n"}},"error":null}"#,
+            "\n"
+        );
+        assert_eq!(record, expected);
+    }
+
+    fn failed(format: Format, id: &str, body: &[u8]) -> String {
+        let answer = HttpAnswer {
+            status_code: 400,
+            request_id: None,
+            body,
+        };
+        let attempts = attempts();
+        let failure = Failure {
+            code: "bad_request",
+            message: "refused",
+            answer: Some(answer),
+            attempts: &attempts,
+        };
+        written(format, |writer, out| {
+            writer.failed(line(token(id)), &failure, out);
+        })
+    }
+
+    #[test]
+    fn a_failure_keeps_an_answer_that_is_json() {
+        let expected = concat!(
+            r#"{"id":"batch_req_01234567_3_6","custom_id":"a","response":{"status_code":400,"request_id":null,"#,
+            r#""body":{"error":{} }},"error":{"code":"bad_request","message":"refused"},"outcome":"failed","#,
+            r#""ordinal":6,"attempts":[{"at_ms":1,"status":400,"code":"bad_request","latency_ms":5}]}"#,
+            "\n"
+        );
+        assert_eq!(failed(Format::OpenAi, "\"a\"", b" {\"error\":{} }\n"), expected);
+    }
+
+    #[test]
+    fn a_failure_quotes_an_answer_that_is_no_json() {
+        let record = failed(Format::OpenAi, "\"a\"", b"<html>\n\xff");
+        assert!(
+            record.contains(r#""response":{"status_code":400,"request_id":null,"body":null}"#),
+            "{record}"
+        );
+        assert!(
+            record.contains("\"message\":\"refused; the answer was: <html>\\n\u{fffd}\""),
+            "{record}"
+        );
+        assert!(failed(Format::OpenAi, "\"a\"", b" ").contains(r#""message":"refused""#));
+        assert!(failed(Format::OpenAi, "\"a\"", "x".repeat(1_000_000).as_bytes()).len() < 1000);
+    }
+
+    #[test]
+    fn a_prompt_that_failed_has_status_and_attempts() {
+        let expected = concat!(
+            r#"{"prompt_id":7,"ordinal":6,"outcome":"failed","error":{"code":"bad_request","message":"refused","#,
+            r#""status":400},"attempts":[{"at_ms":1,"status":400,"code":"bad_request","latency_ms":5}]}"#,
+            "\n"
+        );
+        assert_eq!(failed(Format::Prompts, "7", b"{}"), expected);
+    }
+
+    #[test]
+    fn a_rejected_line_is_named_by_number_and_offset() {
+        let position = Position {
+            ordinal: Ordinal::new(6),
+            byte_offset: 1234,
+            line_number: 9,
+        };
+        let rejection = Rejection::duplicate_id(2);
+        let record = written(Format::Prompts, |writer, out| {
+            writer.rejected(position, None, &rejection, out);
+        });
+        let expected = concat!(
+            r#"{"prompt_id":null,"ordinal":6,"outcome":"rejected","error":{"code":"duplicate_id","#,
+            r#""message":"The id is already used by line 2. Give each line an id of its own.","status":null},"#,
+            r#""attempts":[],"line_number":9,"byte_offset":1234}"#,
+            "\n"
+        );
+        assert_eq!(record, expected);
+        let record = written(Format::OpenAi, |writer, out| {
+            writer.rejected(position, None, &rejection, out);
+        });
+        assert!(
+            record.ends_with("\"attempts\":[],\"line_number\":9,\"byte_offset\":1234}\n"),
+            "{record}"
+        );
+    }
+
+    #[test]
+    fn an_undone_line_says_why_the_job_ended() {
+        let record = written(Format::OpenAi, |writer, out| {
+            writer.undone(
+                line(token("\"a\"")),
+                Undone::Cancelled,
+                "The job was cancelled.",
+                &[],
+                out,
+            );
+        });
+        let expected = concat!(
+            r#"{"id":"batch_req_01234567_3_6","custom_id":"a","response":null,"#,
+            r#""error":{"code":"batch_cancelled","message":"The job was cancelled."},"outcome":"cancelled","#,
+            r#""ordinal":6,"attempts":[]}"#,
+            "\n"
+        );
+        assert_eq!(record, expected);
+    }
 }

@@ -103,3 +103,155 @@ fn ordinal_in_name(name: &RawValue) -> Option<Ordinal> {
         .rsplit_once('_')?;
     ordinal.parse().ok().map(Ordinal::new)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Failure, HttpAnswer, LineName, Position, RecordWriter, Rejection, Success, Tokens, Undone};
+
+    fn prompts(line: &str) -> Result<RecordHead<'_>, RecordError> {
+        read_record(line.as_bytes(), Format::Prompts)
+    }
+
+    fn openai(line: &str) -> Result<RecordHead<'_>, RecordError> {
+        read_record(line.as_bytes(), Format::OpenAi)
+    }
+
+    #[test]
+    fn a_record_that_lacks_what_its_outcome_needs_is_refused() {
+        for (line, member) in [
+            (r#"{"ordinal":6,"response":"a"}"#, "prompt_id"),
+            (r#"{"prompt_id":7,"response":"a"}"#, "ordinal"),
+            (
+                r#"{"prompt_id":7,"ordinal":4294967296,"response":"a"}"#,
+                "ordinal",
+            ),
+            (r#"{"prompt_id":7,"ordinal":6}"#, "response"),
+            (r#"{"prompt_id":7,"ordinal":6,"outcome":"lost"}"#, "outcome"),
+            (r#"{"prompt_id":7,"ordinal":6,"outcome":"succeeded"}"#, "outcome"),
+            (
+                r#"{"prompt_id":7,"ordinal":6,"ordinal":6,"response":"a"}"#,
+                "ordinal",
+            ),
+        ] {
+            assert!(
+                matches!(prompts(line), Err(RecordError::Member(found)) if found == member),
+                "{line}"
+            );
+        }
+        for (line, member) in [
+            (r#"{"id":"batch_req_0_1_x","custom_id":"a","response":{}}"#, "id"),
+            (r#"{"id":"batch_req_0_1_6","response":{}}"#, "custom_id"),
+            (
+                r#"{"id":"batch_req_0_1_6","custom_id":"a","outcome":"failed"}"#,
+                "ordinal",
+            ),
+            (
+                r#"{"id":"batch_req_0_1_6","custom_id":"a","outcome":"failed","ordinal":7}"#,
+                "ordinal",
+            ),
+        ] {
+            assert!(
+                matches!(openai(line), Err(RecordError::Member(found)) if found == member),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_without_an_id_is_read() {
+        let head = prompts(r#"{"prompt_id":null,"ordinal":6,"outcome":"rejected"}"#).unwrap();
+        assert_eq!(
+            head,
+            RecordHead {
+                ordinal: Ordinal::new(6),
+                outcome: OutcomeKind::Rejected,
+                id: None
+            }
+        );
+    }
+
+    fn any_format() -> impl Strategy<Value = Format> {
+        prop_oneof![Just(Format::Prompts), Just(Format::OpenAi)]
+    }
+
+    fn written(
+        format: Format,
+        line: LineName<'_>,
+        outcome: OutcomeKind,
+        text: &str,
+        request_id: Option<&str>,
+    ) -> Vec<u8> {
+        let writer = RecordWriter::new(format, "0123456789abcdef", 1);
+        let mut out = Vec::new();
+        let undone = |undone: Undone, out: &mut Vec<u8>| writer.undone(line, undone, text, &[], out);
+        match outcome {
+            OutcomeKind::Succeeded => {
+                let response = serde_json::value::to_raw_value(&[text]).unwrap();
+                let success = Success {
+                    response: &response,
+                    status_code: 200,
+                    request_id,
+                    tokens: Tokens::default(),
+                    latency_ms: 1,
+                    attempt: 1,
+                };
+                writer.succeeded(line, &success, &mut out);
+            }
+            OutcomeKind::Failed => {
+                let answer = HttpAnswer {
+                    status_code: 500,
+                    request_id,
+                    body: text.as_bytes(),
+                };
+                let failure = Failure {
+                    code: "failed",
+                    message: text,
+                    answer: Some(answer),
+                    attempts: &[],
+                };
+                writer.failed(line, &failure, &mut out);
+            }
+            OutcomeKind::Rejected => {
+                let position = Position {
+                    ordinal: line.ordinal,
+                    ..Position::START
+                };
+                writer.rejected(position, line.id, &Rejection::duplicate_id(1), &mut out);
+            }
+            OutcomeKind::Expired => undone(Undone::Expired, &mut out),
+            OutcomeKind::Cancelled => undone(Undone::Cancelled, &mut out),
+            OutcomeKind::Abandoned => undone(Undone::Abandoned, &mut out),
+        }
+        out
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read_and_a_torn_record_never_is(
+            format in any_format(),
+            ordinal: u32,
+            id in prop::option::of(".{1,9}"),
+            outcome in prop::sample::select(&OutcomeKind::ALL),
+            text in prop_oneof![any::<String>(), Just("{\r\n \"a\": [\n1]}\n".to_owned())],
+            request_id in prop::option::of(".{0,9}"),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let id = id.map(|id| serde_json::value::to_raw_value(&id).unwrap());
+            let line = LineName { ordinal: Ordinal::new(ordinal), id: id.as_deref() };
+            let record = written(format, line, outcome, &text, request_id.as_deref());
+            prop_assert_eq!(record.iter().position(|byte| *byte == b'\n'), Some(record.len() - 1));
+            let head = RecordHead { ordinal: line.ordinal, outcome, id: id.as_deref().map(RawValue::get) };
+            prop_assert_eq!(read_record(&record, format).unwrap(), head);
+            let torn = &record[..cut.index(record.len() - 1)];
+            prop_assert!(read_record(torn, format).is_err());
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_no_record(line in prop::collection::vec(any::<u8>(), 0..60), format in any_format()) {
+            prop_assert!(read_record(&line, format).is_err());
+        }
+    }
+}

@@ -263,8 +263,28 @@ mod tests {
 
     #[test]
     fn serde_and_display_use_the_same_word() {
-        let code = RejectionCode::InvalidUtf8;
-        assert_eq!(serde_json::to_string(&code).unwrap(), format!("\"{code}\""));
+        for word in [
+            "line_too_long",
+            "invalid_utf8",
+            "invalid_json_line",
+            "not_an_object",
+            "missing_required_parameter",
+            "invalid_type",
+            "duplicate_key",
+            "unknown_field",
+            "invalid_id",
+            "duplicate_id",
+            "invalid_method",
+            "invalid_url",
+            "unsupported_endpoint",
+            "url_mismatch",
+            "stream_not_supported",
+            "missing_model",
+            "invalid_model",
+        ] {
+            let code: RejectionCode = serde_json::from_str(&format!("\"{word}\"")).unwrap();
+            assert_eq!(code.to_string(), word);
+        }
     }
 
     #[test]

@@ -170,3 +170,246 @@ fn check_body(body: &RawValue, rules: Rules) -> Result<Option<Cow<'_, str>>, Rej
         .map(Some)
         .ok_or_else(Rejection::invalid_model)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{RejectionCode, RejectionCode as Code};
+
+    const PROMPTS: Rules = Rules {
+        format: Format::Prompts,
+        endpoint: Endpoint::ChatCompletions,
+        has_model: true,
+        strict: false,
+    };
+    const OPENAI: Rules = Rules {
+        format: Format::OpenAi,
+        ..PROMPTS
+    };
+
+    fn code(line: &str, rules: Rules) -> RejectionCode {
+        parse(line.as_bytes(), &rules).expect_err(line).code
+    }
+
+    #[test]
+    fn a_prompt_passes_through_as_written() {
+        let line = r#" { "prompt" : "Say \u00e9\n \ud83d", "prompt_id" : 7, "note": [] } "#;
+        let request = parse(line.as_bytes(), &PROMPTS).unwrap();
+        assert_eq!(request.id.raw(), "7");
+        assert_eq!(request.model, None);
+        let Body::Prompt(prompt) = request.body else {
+            panic!("a prompt")
+        };
+        assert_eq!(prompt.get(), r#""Say \u00e9\n \ud83d""#);
+    }
+
+    #[test]
+    fn a_body_passes_through_as_written() {
+        let body = r#"{ "model":"m\u0061",  "n": 1.50e0, "messages":[ ]  , "stream":false}"#;
+        let line =
+            format!(r#"{{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body": {body} }}"#);
+        let request = parse(line.as_bytes(), &OPENAI).unwrap();
+        assert_eq!(request.id.raw(), "\"a\"");
+        assert_eq!(request.model.as_deref(), Some("ma"));
+        assert_eq!(request.endpoint, Endpoint::ChatCompletions);
+        let Body::OpenAi(found) = request.body else {
+            panic!("an OpenAI body")
+        };
+        assert_eq!(found.get(), body);
+    }
+
+    #[test]
+    fn method_and_url_may_be_absent() {
+        for line in [
+            r#"{"custom_id":"a","body":{}}"#,
+            r#"{"custom_id":"a","method":null,"url":null,"body":{}}"#,
+            r#"{"custom_id":"a","url":"chat/completions","body":{"stream":null}}"#,
+        ] {
+            assert!(parse(line.as_bytes(), &OPENAI).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn each_fault_of_any_line_has_its_code() {
+        assert_eq!(
+            parse(b"{\"prompt_id\":7,\"prompt\":\"\xff\"}", &PROMPTS)
+                .unwrap_err()
+                .code,
+            Code::InvalidUtf8
+        );
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":"a""#, PROMPTS),
+            Code::InvalidJsonLine
+        );
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":"a"} {}"#, PROMPTS),
+            Code::InvalidJsonLine
+        );
+        assert_eq!(code(r#"["prompt_id"]"#, PROMPTS), Code::NotAnObject);
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":"a","prompt":"b"}"#, PROMPTS),
+            Code::DuplicateKey
+        );
+        let strict = Rules {
+            strict: true,
+            ..PROMPTS
+        };
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":"a","note":1}"#, strict),
+            Code::UnknownField
+        );
+    }
+
+    #[test]
+    fn each_fault_of_a_prompts_line_has_its_code() {
+        assert_eq!(code(r#"{"prompt":"a"}"#, PROMPTS), Code::MissingRequiredParameter);
+        assert_eq!(
+            code(r#"{"prompt_id":7}"#, PROMPTS),
+            Code::MissingRequiredParameter
+        );
+        assert_eq!(
+            code(r#"{"prompt_id":"7","prompt":"a"}"#, PROMPTS),
+            Code::InvalidType
+        );
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":["a"]}"#, PROMPTS),
+            Code::InvalidType
+        );
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":null}"#, PROMPTS),
+            Code::InvalidType
+        );
+        let without_model = Rules {
+            has_model: false,
+            ..PROMPTS
+        };
+        assert_eq!(
+            code(r#"{"prompt_id":7,"prompt":"a"}"#, without_model),
+            Code::MissingModel
+        );
+    }
+
+    #[test]
+    fn each_fault_of_an_openai_line_has_its_code() {
+        for (line, expected) in [
+            (r#"{"body":{}}"#, Code::MissingRequiredParameter),
+            (r#"{"custom_id":"a"}"#, Code::MissingRequiredParameter),
+            (r#"{"custom_id":"","body":{}}"#, Code::InvalidId),
+            (r#"{"custom_id":7,"body":{}}"#, Code::InvalidType),
+            (r#"{"custom_id":"a","body":"{}"}"#, Code::InvalidType),
+            (r#"{"custom_id":"a","body":null}"#, Code::InvalidType),
+            (
+                r#"{"custom_id":"a","method":"GET","body":{}}"#,
+                Code::InvalidMethod,
+            ),
+            (r#"{"custom_id":"a","method":1,"body":{}}"#, Code::InvalidType),
+            (
+                r#"{"custom_id":"a","url":"/v1/embeddings","body":{}}"#,
+                Code::UrlMismatch,
+            ),
+            (
+                r#"{"custom_id":"a","url":"/v1/images/generations","body":{}}"#,
+                Code::UnsupportedEndpoint,
+            ),
+            (
+                r#"{"custom_id":"a","url":"https://api.openai.com/v1/responses","body":{}}"#,
+                Code::InvalidUrl,
+            ),
+            (r#"{"custom_id":"a","url":7,"body":{}}"#, Code::InvalidType),
+            (
+                r#"{"custom_id":"a","body":{"stream":true}}"#,
+                Code::StreamNotSupported,
+            ),
+            (r#"{"custom_id":"a","body":{"stream":1}}"#, Code::InvalidType),
+            (
+                r#"{"custom_id":"a","body":{"str\u0065am":"true"}}"#,
+                Code::InvalidType,
+            ),
+            (r#"{"custom_id":"a","body":{"model":""}}"#, Code::InvalidModel),
+            (
+                r#"{"custom_id":"a","body":{"model":"\udc00"}}"#,
+                Code::InvalidModel,
+            ),
+            (r#"{"custom_id":"a","body":{"model":null}}"#, Code::InvalidType),
+            (
+                r#"{"custom_id":"a","body":{"model":"a","model":"b"}}"#,
+                Code::DuplicateKey,
+            ),
+        ] {
+            assert_eq!(code(line, OPENAI), expected, "{line}");
+        }
+        let without_model = Rules {
+            has_model: false,
+            ..OPENAI
+        };
+        assert_eq!(
+            code(r#"{"custom_id":"a","body":{}}"#, without_model),
+            Code::MissingModel
+        );
+        assert!(parse(br#"{"custom_id":"a","body":{"model":"m"}}"#, &without_model).is_ok());
+    }
+
+    #[test]
+    fn a_syntax_error_is_located() {
+        let rejection = parse(br#"{"prompt_id":7,}"#, &PROMPTS).unwrap_err();
+        assert_eq!(
+            rejection.message,
+            "This line is not parseable as valid JSON: trailing comma at byte 16. Write one JSON object, whole, on \
+             each line."
+        );
+    }
+
+    /// Lines that are nearly right, so that the checks behind the syntax are reached.
+    fn nearly_a_line() -> impl Strategy<Value = Vec<u8>> {
+        const NAMES: &[&str] = &[
+            "prompt_id",
+            "prompt",
+            "custom_id",
+            "method",
+            "url",
+            "body",
+            "model",
+            "stream",
+            "x",
+        ];
+        const VALUES: &[&str] = &[
+            "7",
+            "-0",
+            "1e9",
+            "\"\"",
+            "\"a\"",
+            "\"\\ud800\"",
+            "null",
+            "true",
+            "[]",
+            "{}",
+            "{\"model\":1}",
+            "{",
+        ];
+        let member = (prop::sample::select(NAMES), prop::sample::select(VALUES))
+            .prop_map(|(name, value)| format!("\"{name}\":{value}"));
+        prop::collection::vec(member, 0..6)
+            .prop_map(|members| format!("{{{}}}", members.join(",")).into_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_request_or_a_rejection_that_says_why(
+            line in prop_oneof![prop::collection::vec(any::<u8>(), 0..60), nearly_a_line()],
+            openai: bool, has_model: bool, strict: bool,
+        ) {
+            let format = if openai { Format::OpenAi } else { Format::Prompts };
+            let rules = Rules { format, endpoint: Endpoint::Responses, has_model, strict };
+            match parse(&line, &rules) {
+                Ok(request) => {
+                    prop_assert!(request.model.is_some() || has_model);
+                    let found = RawId::find(&line, format).map(|id| id.raw().to_owned());
+                    prop_assert_eq!(found.as_deref(), Some(request.id.raw()));
+                }
+                Err(rejection) => prop_assert!(!rejection.message.is_empty()),
+            }
+        }
+    }
+}

@@ -21,3 +21,46 @@ pub fn splice_model(body: &RawValue, model: &str, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(members.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn splice(body: &str, model: &str) -> String {
+        let mut out = Vec::new();
+        splice_model(serde_json::from_str(body).unwrap(), model, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_model_is_put_first() {
+        assert_eq!(splice(r#"{"a":1}"#, "m"), r#"{"model":"m","a":1}"#);
+        assert_eq!(splice("{ \"a\" : 1 }", "m"), "{\"model\":\"m\", \"a\" : 1 }");
+        assert_eq!(splice("{}", "m"), r#"{"model":"m"}"#);
+        assert_eq!(splice("{ \t}", "m"), "{\"model\":\"m\" \t}");
+    }
+
+    #[test]
+    fn the_name_is_escaped() {
+        assert_eq!(splice("{}", "a\"\\\n"), r#"{"model":"a\"\\\n"}"#);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_else_changes(
+            model: String,
+            members in prop::collection::vec(("[ \t]{0,2}", "[a-l]{1,3}", "[ ]{0,2}", 0_u32..9), 0..4),
+        ) {
+            let members: Vec<_> =
+                members.iter().map(|(before, name, after, value)| format!("{before}\"{name}\"{after}:{value}")).collect();
+            let body = format!("{{{} }}", members.join(","));
+            let spliced = splice(&body, &model);
+            prop_assert!(spliced.ends_with(&body[1..]));
+            let mut value: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&spliced).unwrap();
+            prop_assert_eq!(value.remove("model"), Some(model.into()));
+            prop_assert_eq!(value, serde_json::from_str(&body).unwrap());
+        }
+    }
+}

@@ -116,3 +116,86 @@ impl<'de, F: FnMut(&'de RawValue) -> ControlFlow<()>> Visitor<'de> for Elements<
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(body: &str, endpoint: Endpoint) -> Option<String> {
+        let prefix = system_prompt_prefix(serde_json::from_str(body).unwrap(), endpoint)?;
+        Some(String::from_utf8(prefix.into_owned()).unwrap())
+    }
+
+    fn chat(messages: &str) -> Option<String> {
+        prefix(
+            &format!(r#"{{"model":"m","messages":{messages}}}"#),
+            Endpoint::ChatCompletions,
+        )
+    }
+
+    #[test]
+    fn the_leading_system_and_developer_messages_count() {
+        assert_eq!(
+            chat(r#"[{"role":"system","content":"Be\nbrief."}]"#).as_deref(),
+            Some(r"Be\nbrief.")
+        );
+        let messages = r#"[{"content":"a","role":"developer"},{"role":"system","content":"b"},
+                           {"role":"user","content":"c"},{"role":"system","content":"d"}]"#;
+        assert_eq!(chat(messages).as_deref(), Some("ab"));
+    }
+
+    #[test]
+    fn text_parts_count_like_one_string() {
+        let parts = r#"[{"role":"system","content":[{"type":"text","text":"a"},{"type":"x"},{"text":"b"}]}]"#;
+        assert_eq!(chat(parts).as_deref(), Some("ab"));
+    }
+
+    #[test]
+    fn at_most_256_bytes_are_taken_and_borrowed_from_a_prompt_in_one_piece() {
+        let body = format!(
+            r#"{{"messages":[{{"role":"system","content":"{}"}},{{"role":"system","content":"b"}}]}}"#,
+            "a".repeat(300)
+        );
+        let body: &RawValue = serde_json::from_str(&body).unwrap();
+        let prefix = system_prompt_prefix(body, Endpoint::ChatCompletions);
+        assert!(
+            matches!(&prefix, Some(Cow::Borrowed(bytes)) if *bytes == [b'a'; SYSTEM_PROMPT_PREFIX_BYTES])
+        );
+        let pieces = format!(
+            r#"[{{"role":"system","content":["x",{{"text":"b"}},{{"text":"{}"}}]}}]"#,
+            "a".repeat(300)
+        );
+        assert_eq!(chat(&pieces), Some(format!("b{}", "a".repeat(255))));
+    }
+
+    #[test]
+    fn responses_have_instructions() {
+        assert_eq!(
+            prefix(r#"{"instructions":"a"}"#, Endpoint::Responses).as_deref(),
+            Some("a")
+        );
+        assert_eq!(prefix(r#"{"instructions":"a"}"#, Endpoint::Completions), None);
+    }
+
+    #[test]
+    fn what_is_not_understood_has_no_system_prompt() {
+        for messages in [
+            "null",
+            "7",
+            "{}",
+            "[]",
+            "[7]",
+            r#"[{"role":"user","content":"a"}]"#,
+            r#"[{"role":"system"}]"#,
+        ] {
+            assert_eq!(chat(messages), None, "{messages}");
+        }
+        for content in ["null", "7", "\"\"", "[]", "[{\"text\":7}]"] {
+            assert_eq!(
+                chat(&format!(r#"[{{"role":"system","content":{content}}}]"#)),
+                None,
+                "{content}"
+            );
+        }
+    }
+}
