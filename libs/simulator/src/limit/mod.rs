@@ -1,0 +1,116 @@
+//! Rate limits: how a provider refuses what it is not willing to answer now.
+//!
+//! Owns the description of the limits, their enforcement and what the answers say about them. Pure: every
+//! function takes a clock reading. Each way of enforcing is one file; `limiter` joins requests and tokens.
+
+mod bucket;
+mod headers;
+mod limiter;
+mod meter;
+mod sliding;
+mod window;
+
+pub(crate) use headers::{refusal, write_headers};
+pub(crate) use limiter::{Exceeded, Limiter, Readings};
+use serde::{Deserialize, Serialize};
+
+/// The limits of a provider. The default has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Requests. `None`: unlimited.
+    pub requests: Option<Quota>,
+    /// Tokens. `None`: unlimited.
+    pub tokens: Option<Quota>,
+    /// Whether a request that was refused counts against `requests` too.
+    pub refusals_count: bool,
+    /// Which tokens count against `tokens`.
+    pub token_charge: TokenCharge,
+    /// How a refusal says when to come back.
+    pub retry_after: RetryAfter,
+    /// What every answer says about the limits.
+    pub headers: RateLimitHeaders,
+}
+
+/// How much is allowed, and how that is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quota {
+    /// Requests or tokens in a minute, at least 1.
+    pub per_minute: u64,
+    /// How it is enforced.
+    pub enforcement: Enforcement,
+}
+
+/// How a quota is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcement {
+    /// A token bucket one minute deep, full at first.
+    MinuteBucket,
+    /// A token bucket one second deep: 60,000 a minute is 1,000 a second. Below 60 a minute it holds one.
+    SecondBucket,
+    /// A counter that is reset each minute, at a phase that the seed decides.
+    FixedMinute,
+    /// A sixth of the quota in windows of ten seconds, at a phase that the seed decides.
+    FixedTenSeconds,
+    /// No minute, wherever it starts, holds more than the quota.
+    SlidingMinute,
+}
+
+/// Which tokens of a request count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenCharge {
+    /// The prompt and the most tokens that the answer may have, both when the request arrives.
+    #[default]
+    Reserved,
+    /// The prompt when the request arrives, the answer when it is finished.
+    Actual,
+}
+
+/// How a rate refusal says when to come back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryAfter {
+    /// It does not.
+    #[default]
+    None,
+    /// `retry-after` in whole seconds, rounded up.
+    Seconds,
+    /// `retry-after-ms`.
+    Milliseconds,
+    /// `retry-after` as an HTTP date.
+    HttpDate,
+}
+
+/// What the `x-ratelimit-*` headers of every answer tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateLimitHeaders {
+    /// There are none, and refusals name no numbers.
+    #[default]
+    None,
+    /// Limit, remaining and reset as they are; refusals name the numbers too.
+    Honest,
+    /// Twice the limit that is enforced.
+    Doubled,
+    /// A limit of 480 times the minute's quota, for a day; the limit that binds is not mentioned.
+    Daily,
+}
+
+/// A quota that cannot be enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("enforce a quota of 0 a minute: set it to 1 or more, or leave it out for no limit")]
+pub struct InvalidQuota;
+
+impl LimitSettings {
+    pub(crate) fn check(&self) -> Result<(), InvalidQuota> {
+        let quotas = [self.requests, self.tokens];
+        if quotas.iter().flatten().any(|quota| quota.per_minute == 0) {
+            Err(InvalidQuota)
+        } else {
+            Ok(())
+        }
+    }
+}

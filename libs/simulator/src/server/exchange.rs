@@ -1,0 +1,290 @@
+//! One request and its answer.
+//!
+//! Owns the order of the steps: read, count, key, fault at the gate, model, limits, fault, slot, time, answer.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    body::{AnswerBody, Dropped, Ending},
+    provider::{InForce, Provider, now_ms},
+    visit::Visit,
+};
+use crate::{
+    answer::{answer, models},
+    distribution::Distribution,
+    draw::{PromptHash, Purpose, draw},
+    fault::{self, Circumstances, Fault},
+    limit::{self, Exceeded, Readings},
+    question::{Question, Route, route},
+    refusal::Refusal,
+    settings::{ProviderSettings, WhenFull},
+};
+
+/// How long a client may take to send its body.
+const BODY_DEADLINE: Duration = Duration::from_secs(30);
+
+const WEB_PAGE: &str = "<!doctype html><html><head><title>Bad gateway</title></head>\
+                        <body><h1>Something went wrong</h1></body></html>\n";
+
+/// A request that could be read.
+#[derive(Debug)]
+enum Asked {
+    Question(Question),
+    Models,
+}
+
+/// What goes back to the client.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: AnswerBody,
+    pub(super) output_tokens: u32,
+}
+
+/// Answers one request. An error closes the connection (with HTTP/2: resets the stream).
+pub(super) async fn exchange(
+    provider: Arc<Provider>,
+    request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Dropped> {
+    let in_force = provider.in_force();
+    let (head, body) = request.into_parts();
+    let asked = understand(&head, body, in_force.settings.largest_request_bytes).await?;
+    let question = match &asked {
+        Ok(Asked::Question(question)) => Some(question),
+        Ok(Asked::Models) | Err(_) => None,
+    };
+    let mut visit = Visit::start(provider, &in_force, head.uri.path(), key(&head), question)?;
+    let reply = match asked {
+        Ok(Asked::Question(question)) => serve(&mut visit, &in_force, key(&head), &question).await,
+        Ok(Asked::Models) => Some(list_models(&in_force.settings, key(&head))),
+        Err(refusal) => Some(refuse(&visit, &in_force, &refusal, HeaderMap::new()).await),
+    };
+    match reply {
+        Some(reply) => Ok(visit.answered(in_force.settings.seed, reply)),
+        None => Err(visit.dropped()),
+    }
+}
+
+/// Reads a request. The outer error means that it never arrived in whole.
+async fn understand(head: &Parts, body: Incoming, most: usize) -> Result<Result<Asked, Refusal>, Dropped> {
+    let endpoint = match route(&head.method, head.uri.path()) {
+        Ok(Route::Ask(endpoint)) => endpoint,
+        Ok(Route::Models) => return Ok(Ok(Asked::Models)),
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    match timeout(BODY_DEADLINE, Limited::new(body, most).collect()).await {
+        Ok(Ok(bytes)) => Ok(Question::parse(endpoint, &bytes.to_bytes()).map(Asked::Question)),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Ok(Err(Refusal::too_large(most))),
+        Ok(Err(_)) | Err(_) => Err(Dropped),
+    }
+}
+
+/// The answer to a question, or `None` where the connection is to be dropped.
+async fn serve(
+    visit: &mut Visit,
+    in_force: &InForce,
+    key: Option<&str>,
+    question: &Question,
+) -> Option<Reply> {
+    let settings = &in_force.settings;
+    if let Err(refusal) = check_key(settings, key) {
+        return Some(refuse(visit, in_force, &refusal, HeaderMap::new()).await);
+    }
+    let circumstances = Circumstances {
+        key,
+        prompt: question.prompt_hash,
+        times_seen: visit.arrival.times_seen,
+        now: visit.arrival.now,
+    };
+    let fault = fault::decide(settings.seed, &settings.faults, circumstances);
+    if let Some(fault) = fault.filter(|fault| fault.is_before_limits()) {
+        visit.fault = Some(fault);
+        let refusal = fault.refusal()?;
+        return Some(refuse(visit, in_force, &refusal, HeaderMap::new()).await);
+    }
+    if settings
+        .models
+        .as_ref()
+        .is_some_and(|models| !models.contains(&question.model))
+    {
+        let refusal = Refusal::model_not_found(&question.model);
+        return Some(refuse(visit, in_force, &refusal, HeaderMap::new()).await);
+    }
+    let (admitted, readings) = admit(&visit.provider, settings, question);
+    let mut headers = HeaderMap::new();
+    limit::write_headers(&mut headers, settings.limits.headers, &readings);
+    if let Err(exceeded) = admitted {
+        let (refusal, retry) =
+            limit::refusal(&settings.limits, &exceeded, &question.model, SystemTime::now());
+        headers.extend(retry);
+        return Some(refuse(visit, in_force, &refusal, headers).await);
+    }
+    visit.fault = fault;
+    if let Some(refusal) = fault.and_then(Fault::refusal) {
+        return Some(refuse(visit, in_force, &refusal, headers).await);
+    }
+    let _slot = match &in_force.slots {
+        None => None,
+        Some(slots) => match settings.slots.map(|slots| slots.when_full) {
+            Some(WhenFull::Refuse) => match slots.try_acquire() {
+                Ok(slot) => Some(slot),
+                Err(_) => {
+                    return Some(refuse(visit, in_force, &Refusal::all_slots_taken(), headers).await);
+                }
+            },
+            _ => visit
+                .provider
+                .abandon
+                .run_until_cancelled(slots.acquire())
+                .await?
+                .ok(),
+        },
+    };
+    let reply = work(visit, settings, question, headers).await?;
+    visit.provider.limiter().charge_answer(
+        &settings.limits,
+        visit.provider.elapsed(),
+        u64::from(reply.output_tokens),
+    );
+    Some(reply)
+}
+
+/// Takes the time that an answer takes, and carries out the fault that damages it.
+async fn work(
+    visit: &Visit,
+    settings: &ProviderSettings,
+    question: &Question,
+    headers: HeaderMap,
+) -> Option<Reply> {
+    let answer = answer(settings.seed, settings.output_length, question, now_ms() / 1_000);
+    let start = settings.latency.start_ms.sample(&mut draw(
+        settings.seed,
+        question.prompt_hash,
+        visit.arrival.times_seen,
+        Purpose::Latency,
+    ));
+    let tokens = settings.latency.per_output_token_ms * f64::from(answer.output_tokens);
+    pause(&visit.provider, start + tokens).await?;
+    let mut reply = Reply {
+        status: StatusCode::OK,
+        headers,
+        body: AnswerBody::Whole(Bytes::new()),
+        output_tokens: answer.output_tokens,
+    };
+    reply
+        .headers
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply.body = match visit.fault {
+        Some(Fault::DropBeforeAnswer) => return None,
+        Some(Fault::Hang) => {
+            visit.provider.stop.cancelled().await;
+            return None;
+        }
+        Some(Fault::DropInBody) => AnswerBody::half(&answer.body, Ending::Break),
+        Some(Fault::TruncatedBody) => {
+            reply
+                .headers
+                .insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
+            AnswerBody::half(&answer.body, Ending::Stop)
+        }
+        Some(Fault::NotJson) => {
+            reply
+                .headers
+                .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
+            AnswerBody::Whole(Bytes::from_static(WEB_PAGE.as_bytes()))
+        }
+        Some(Fault::SlowBody { total_ms }) => AnswerBody::slow(answer.body, Duration::from_millis(total_ms)),
+        Some(Fault::OversizedBody { bytes }) => AnswerBody::padded(answer.body, bytes),
+        _ => AnswerBody::Whole(answer.body),
+    };
+    Some(reply)
+}
+
+fn admit(
+    provider: &Provider,
+    settings: &ProviderSettings,
+    question: &Question,
+) -> (Result<(), Exceeded>, Readings) {
+    let limits = &settings.limits;
+    if limits.requests.is_none() && limits.tokens.is_none() {
+        return (Ok(()), Readings::default());
+    }
+    let now = provider.elapsed();
+    let reserved = u64::from(question.most_output_tokens.unwrap_or_default());
+    let mut limiter = provider.limiter();
+    let admitted = limiter.admit(limits, now, u64::from(question.input_tokens), reserved);
+    (admitted, limiter.readings(now))
+}
+
+fn list_models(settings: &ProviderSettings, key: Option<&str>) -> Reply {
+    match check_key(settings, key) {
+        Ok(()) => json_reply(
+            StatusCode::OK,
+            models(settings.models.as_deref()),
+            HeaderMap::new(),
+        ),
+        Err(refusal) => json_reply(refusal.status, refusal.body(), HeaderMap::new()),
+    }
+}
+
+async fn refuse(visit: &Visit, in_force: &InForce, refusal: &Refusal, headers: HeaderMap) -> Reply {
+    let latency = in_force.settings.latency.refusal_ms;
+    if latency != Distribution::Constant(0.0) {
+        let prompt = visit.prompt.unwrap_or(PromptHash(visit.arrival.sequence));
+        let mut random = draw(
+            in_force.settings.seed,
+            prompt,
+            visit.arrival.times_seen,
+            Purpose::Latency,
+        );
+        // An abandoned refusal goes out early: it costs nothing.
+        pause(&visit.provider, latency.sample(&mut random)).await;
+    }
+    json_reply(refusal.status, refusal.body(), headers)
+}
+
+fn json_reply(status: StatusCode, body: Bytes, mut headers: HeaderMap) -> Reply {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Reply {
+        status,
+        headers,
+        body: AnswerBody::Whole(body),
+        output_tokens: 0,
+    }
+}
+
+/// Waits; `None` when the server gives up waiting.
+async fn pause(provider: &Provider, milliseconds: f64) -> Option<()> {
+    let duration = Duration::try_from_secs_f64(milliseconds / 1_000.0).unwrap_or(Duration::MAX);
+    if duration.is_zero() {
+        return Some(());
+    }
+    provider.abandon.run_until_cancelled(sleep(duration)).await
+}
+
+fn check_key(settings: &ProviderSettings, key: Option<&str>) -> Result<(), Refusal> {
+    match key {
+        _ if settings.api_keys.is_empty() => Ok(()),
+        None => Err(Refusal::missing_key()),
+        Some(key) if settings.api_keys.iter().any(|accepted| accepted == key) => Ok(()),
+        Some(_) => Err(Refusal::wrong_key()),
+    }
+}
+
+fn key(head: &Parts) -> Option<&str> {
+    head.headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .strip_prefix("Bearer ")
+}
