@@ -5,7 +5,8 @@
 pub struct Gauges {
     /// Requests per minute that the mode aims at before any token bound; absent while requests are not paced.
     pub rpm_target: Option<u32>,
-    /// Requests per minute that may go out now, token bound included; absent while nothing is paced.
+    /// Requests per minute that may go out now, token bound included; absent while nothing is paced, and where only
+    /// tokens are limited before the first request shows how many it takes.
     pub effective_rpm: Option<f64>,
     /// The 95th percentile (nearest rank) of the output tokens of the last 512 successes; absent before the first.
     pub p95_tokens: Option<u32>,

@@ -40,7 +40,7 @@ impl Learner {
     pub fn new(mode: Mode, limits: Limits, now: Duration) -> Self {
         let policy = Policy::new(mode, limits, now);
         let mut journal = Journal::default();
-        journal.record(Duration::ZERO, format!("started at {}", policy.explain()));
+        journal.record(Duration::ZERO, format!("started: {}", policy.explain()));
         Self {
             clock: now,
             began: now,
@@ -65,7 +65,7 @@ impl Learner {
         let outputs = RecentOutputs::from_iter(record.output_tokens);
         let policy = Policy::restore(&record.policy, limits, outputs.p95(), now);
         let mut journal = Journal::from(record.decisions);
-        journal.record(record.age, format!("resumed at {}", policy.explain()));
+        journal.record(record.age, format!("resumed: {}", policy.explain()));
         Ok(Self {
             clock: now,
             began: now,
@@ -280,7 +280,7 @@ mod tests {
             [
                 (
                     0,
-                    "started at 10/min: the start, grows x1.5 every 30 s until the first refusal"
+                    "started: 10/min: the start, grows x1.5 every 30 s until the first refusal"
                 ),
                 (30_000, "grew x1.5 from 10 to 15/min after 30 s without a refusal"),
                 (
