@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 use rustix::io::Errno;
 
@@ -147,19 +148,61 @@ impl StorageError {
         )
     }
 
+    /// A small object was expected and a large one found.
+    pub(crate) fn too_large(name: &ObjectName, size_bytes: u64, limit_bytes: u64) -> Self {
+        Self::new(
+            ErrorKind::Invalid,
+            Action::Read,
+            name,
+            format!("it has {size_bytes} bytes where at most {limit_bytes} are expected"),
+            "make sure that nobody else writes into this output",
+        )
+    }
+
+    /// A range that is not all inside the object.
+    pub(crate) fn past_the_end(object: impl fmt::Display, range: &Range<u64>, size_bytes: u64) -> Self {
+        Self::new(
+            ErrorKind::Invalid,
+            Action::Read,
+            object,
+            format!(
+                "bytes {}..{} are not all among its {size_bytes}",
+                range.start, range.end
+            ),
+            "ask for bytes that it has",
+        )
+    }
+
+    /// A compose of no source, or of more than the backend takes.
+    pub(crate) fn wrong_source_count(target: &ObjectName, sources: usize) -> Self {
+        Self::new(
+            ErrorKind::Invalid,
+            Action::Compose,
+            target,
+            format!("this store does not compose {sources} objects at once"),
+            "name at least one, and no more than its limit",
+        )
+    }
+
     /// The operating system's answer to `action` on `object`.
     pub fn io(action: Action, object: impl fmt::Display, answer: &io::Error) -> Self {
-        let (kind, advice) = classify(answer);
+        let (kind, advice) = classify(action, answer);
         Self::new(kind, action, object, answer.to_string(), advice)
     }
 }
 
+const WRONG_KIND_OF_ENTRY: &str =
+    "a folder stands where a file belongs, or a file where a folder belongs: move it away";
+
 /// Kind and advice for an error of the operating system. An answer that nobody foresaw may pass.
-fn classify(error: &io::Error) -> (ErrorKind, &'static str) {
+fn classify(action: Action, error: &io::Error) -> (ErrorKind, &'static str) {
     let Some(errno) = Errno::from_io_error(error) else {
         return match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => {
                 (ErrorKind::Invalid, "choose another name")
+            }
+            io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+                (ErrorKind::Invalid, WRONG_KIND_OF_ENTRY)
             }
             io::ErrorKind::UnexpectedEof => (
                 ErrorKind::Damaged,
@@ -172,6 +215,10 @@ fn classify(error: &io::Error) -> (ErrorKind, &'static str) {
         };
     };
     match errno {
+        Errno::NOENT if !matches!(action, Action::Open | Action::Read | Action::List) => (
+            ErrorKind::Unavailable,
+            "leave the folder in its place, where it is made again",
+        ),
         Errno::NOENT => (
             ErrorKind::NotFound,
             "make sure that the path exists and nobody deletes files there",
@@ -198,10 +245,7 @@ fn classify(error: &io::Error) -> (ErrorKind, &'static str) {
             ErrorKind::Unavailable,
             "raise the limit of open files (`ulimit -n`) if it does not pass",
         ),
-        Errno::ISDIR | Errno::NOTDIR => (
-            ErrorKind::Invalid,
-            "a folder stands where a file belongs, or a file where a folder belongs: move it away",
-        ),
+        Errno::ISDIR | Errno::NOTDIR => (ErrorKind::Invalid, WRONG_KIND_OF_ENTRY),
         Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ | Errno::LOOP => {
             (ErrorKind::Invalid, "choose a path that this file system takes")
         }
@@ -256,7 +300,7 @@ mod tests {
         ];
         for (errno, kind) in table {
             assert_eq!(
-                StorageError::io(Action::Create, "a", &errno.into()).kind(),
+                StorageError::io(Action::Read, "a", &errno.into()).kind(),
                 kind,
                 "{errno:?}"
             );

@@ -3,10 +3,10 @@
 //! An input is never written here, and what its lines mean is not known here.
 
 use std::fmt::Debug;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::Result;
 use crate::blocking::run_blocking;
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::Generation;
+use crate::version::FileVersion;
 
 /// One object at one generation.
 #[async_trait]
@@ -51,28 +52,8 @@ struct Opened {
     file: File,
     path: PathBuf,
     uri: String,
-    version: Version,
+    version: FileVersion,
     generation: Generation,
-}
-
-/// What tells one state of a file from another, as far as the file system says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
-    device: u64,
-    inode: u64,
-    size_bytes: u64,
-    modified_ns: i128,
-}
-
-impl From<&Metadata> for Version {
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size_bytes: metadata.size(),
-            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec()),
-        }
-    }
 }
 
 impl FileInput {
@@ -135,7 +116,7 @@ impl Opened {
                 "give a file: the input is read twice and at any place",
             ));
         }
-        let version = Version::from(&metadata);
+        let version = FileVersion::from(&metadata);
         let generation = Generation::new(format!("{}-{}", version.size_bytes, version.modified_ns));
         Ok(Self {
             file,
@@ -150,7 +131,7 @@ impl Opened {
     fn read(&self, range: &Range<u64>) -> Result<Bytes> {
         let bytes = read_exactly(&self.file, range, self.version.size_bytes, &self.uri);
         let now = self.file.metadata().map_err(|answer| self.failed(&answer))?;
-        if Version::from(&now) != self.version {
+        if FileVersion::from(&now) != self.version {
             return Err(self.changed());
         }
         bytes
@@ -161,7 +142,7 @@ impl Opened {
         let named = self.path.metadata().map_err(|answer| self.failed(&answer))?;
         if [&open, &named]
             .into_iter()
-            .all(|metadata| Version::from(metadata) == self.version)
+            .all(|metadata| FileVersion::from(metadata) == self.version)
         {
             Ok(())
         } else {
@@ -187,16 +168,7 @@ impl Opened {
 /// Reads `range` of a file of `size_bytes` with `pread`, so that readers share the handle.
 pub(crate) fn read_exactly(file: &File, range: &Range<u64>, size_bytes: u64, object: &str) -> Result<Bytes> {
     if range.start > range.end || range.end > size_bytes {
-        return Err(StorageError::new(
-            ErrorKind::Invalid,
-            Action::Read,
-            object,
-            format!(
-                "bytes {}..{} are not all among its {size_bytes}",
-                range.start, range.end
-            ),
-            "ask for bytes that it has",
-        ));
+        return Err(StorageError::past_the_end(object, range, size_bytes));
     }
     let failed = |answer: &io::Error| StorageError::io(Action::Read, object, answer);
     let length = usize::try_from(range.end - range.start)
@@ -205,4 +177,76 @@ pub(crate) fn read_exactly(file: &File, range: &Range<u64>, size_bytes: u64, obj
     file.read_exact_at(&mut bytes, range.start)
         .map_err(|answer| failed(&answer))?;
     Ok(Bytes::from(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_known_by_its_canonical_path_and_by_size_and_modification_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("in.jsonl");
+        fs::write(&path, "line\n").unwrap();
+        let modified = path.metadata().unwrap().modified().unwrap();
+        let since_epoch = modified.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+
+        let input = FileInput::open(folder.path().join("./link")).await.unwrap();
+        assert_eq!(input.uri(), path.to_str().unwrap());
+        assert_eq!(input.generation().as_str(), format!("5-{since_epoch}"));
+        assert_eq!(input.size_bytes(), 5);
+        assert_eq!(input.read(1..3).await.unwrap(), "in");
+        assert_eq!(input.read(0..6).await.unwrap_err().kind(), ErrorKind::Invalid);
+        input.verify_unchanged().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_input_that_is_written_to_is_not_read_any_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "before").unwrap();
+        let input = FileInput::open(file.path()).await.unwrap();
+        fs::write(file.path(), "longer than before").unwrap();
+        assert_eq!(input.read(0..6).await.unwrap_err().kind(), ErrorKind::Changed);
+        assert_eq!(
+            input.verify_unchanged().await.unwrap_err().kind(),
+            ErrorKind::Changed
+        );
+    }
+
+    #[tokio::test]
+    async fn an_input_whose_path_leads_elsewhere_is_noticed_though_the_old_one_can_still_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in");
+        fs::write(&path, "same").unwrap();
+        let input = FileInput::open(&path).await.unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, "same").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert_eq!(input.read(0..4).await.unwrap(), "same");
+        assert_eq!(
+            input.verify_unchanged().await.unwrap_err().kind(),
+            ErrorKind::Changed
+        );
+        fs::remove_file(&path).unwrap();
+        assert_eq!(
+            input.verify_unchanged().await.unwrap_err().kind(),
+            ErrorKind::NotFound
+        );
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_an_input_is_refused_with_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = FileInput::open(folder.path().join("none")).await.unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        assert!(missing.to_string().contains("none"), "{missing}");
+        assert_eq!(
+            FileInput::open(folder.path()).await.unwrap_err().kind(),
+            ErrorKind::Invalid
+        );
+    }
 }

@@ -6,23 +6,36 @@
 //! | [`name`], [`generation`], [`error`] | the words of that trait |
 //! | [`file`](mod@file) | [`FileStore`]: a folder as a store, with real generations |
 //! | [`run_lock`] | [`RunLock`]: one `penstock run` at a time over one folder |
-//! | [`input`] | [`Input`]: a job's input, pinned to a generation, and its sequential reader |
+//! | [`input`], [`reader`] | [`Input`]: a job's input, pinned to a generation, and its sequential reader |
 //! | [`memory`], [`faults`] | backends for tests: one in memory, and one that fails on demand |
 //! | [`conformance`] | the laws that every backend must keep, as functions over any [`Store`] |
 //!
 //! It knows nothing of jobs, lines or records: what the objects mean is told in `docs/protocol.md`.
 
 mod blocking;
+mod durable;
+mod version;
+
+pub mod conformance;
 pub mod error;
+pub mod faults;
+pub mod file;
 pub mod generation;
 pub mod input;
+pub mod memory;
 pub mod name;
+pub mod reader;
+pub mod run_lock;
 pub mod store;
 
 pub use error::{Action, ErrorKind, StorageError};
+pub use file::FileStore;
 pub use generation::{Checksum, Generation, ObjectMeta};
 pub use input::{FileInput, Input};
+pub use memory::MemoryStore;
 pub use name::{InvalidName, ObjectName};
+pub use reader::InputReader;
+pub use run_lock::{Holder, RunLock, RunLockError};
 pub use store::{Page, Store};
 
 /// What every operation of this crate returns.

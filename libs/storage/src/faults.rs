@@ -1,0 +1,396 @@
+//! A store that fails on demand, for tests of whatever uses one.
+//!
+//! A plan decides for each call, so a test says which write of which object goes wrong, and how; the same plan goes
+//! wrong in the same places each time.
+
+use std::fmt;
+use std::mem;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::Result;
+use crate::error::{Action, ErrorKind, StorageError};
+use crate::generation::{Checksum, Generation, ObjectMeta};
+use crate::name::ObjectName;
+use crate::store::{Page, Store};
+
+/// How a call goes wrong. The caller always gets [`Unavailable`](ErrorKind::Unavailable). A read has nothing to
+/// apply, so each of these only fails it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The write is lost.
+    Before,
+    /// The write is applied, and its answer is lost.
+    After,
+    /// The write lands when that many further calls have been made, or at [`FaultyStore::land`], under the
+    /// precondition that it was sent with.
+    Late {
+        /// How many calls come first.
+        calls: u64,
+    },
+}
+
+/// One call, as a plan sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// How many calls came before.
+    pub number: u64,
+    /// What is done; an upload is a `Create`, a look at an object a `Read`.
+    pub action: Action,
+    /// The object, or the prefix of a listing.
+    pub object: &'a str,
+}
+
+type Plan = Box<dyn Fn(&Call<'_>) -> Option<Fault> + Send + Sync>;
+
+/// A store whose calls go wrong by a plan.
+pub struct FaultyStore<S> {
+    inner: S,
+    plan: Plan,
+    calls: AtomicU64,
+    late: Mutex<Vec<LateWrite>>,
+}
+
+#[derive(Debug)]
+struct LateWrite {
+    due: u64,
+    write: Write,
+}
+
+/// A write with all that it needs to be applied later.
+#[derive(Debug)]
+enum Write {
+    Create(ObjectName, Bytes),
+    Replace(ObjectName, Bytes, Generation),
+    Compose(ObjectName, Vec<(ObjectName, Generation)>),
+    Delete(ObjectName, Generation),
+}
+
+/// A plan in which one call in `one_in` goes wrong, in a way that the seed decides.
+///
+/// # Panics
+/// If `one_in` is 0.
+pub fn seeded(seed: u64, one_in: u64) -> impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync {
+    assert!(one_in > 0, "one call in 0 cannot go wrong");
+    move |call| {
+        let draw = mixed(seed ^ mixed(call.number));
+        let way = mixed(draw);
+        draw.is_multiple_of(one_in).then(|| match way % 3 {
+            0 => Fault::Before,
+            1 => Fault::After,
+            _ => Fault::Late {
+                calls: 1 + mixed(way) % 8,
+            },
+        })
+    }
+}
+
+/// The finaliser of splitmix64: spreads near numbers over all 64 bits.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// Lets the calls to `inner` go wrong as `plan` says.
+    pub fn new(inner: S, plan: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
+        Self {
+            inner,
+            plan: Box::new(plan),
+            calls: AtomicU64::new(0),
+            late: Mutex::default(),
+        }
+    }
+
+    /// The store behind the faults.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// Applies, in the order in which they were sent, all writes that have not landed yet. Those whose precondition
+    /// no longer holds change nothing.
+    pub async fn land(&self) {
+        self.land_due(u64::MAX).await;
+    }
+
+    async fn land_due(&self, now: u64) {
+        let due: Vec<_> = {
+            let mut late = self.late();
+            let (due, rest) = mem::take(&mut *late)
+                .into_iter()
+                .partition(|write| write.due <= now);
+            *late = rest;
+            due
+        };
+        for LateWrite { write, .. } in due {
+            // Its sender has had its answer; a precondition that failed meanwhile is nobody's error.
+            drop(self.apply(write).await);
+        }
+    }
+
+    fn late(&self) -> MutexGuard<'_, Vec<LateWrite>> {
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call, lets land what is due, and asks the plan.
+    async fn next_call(&self, action: Action, object: &str) -> (u64, Option<Fault>) {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        self.land_due(number).await;
+        (
+            number,
+            (self.plan)(&Call {
+                number,
+                action,
+                object,
+            }),
+        )
+    }
+
+    async fn before_read(&self, action: Action, object: &str) -> Result<()> {
+        match self.next_call(action, object).await {
+            (_, None) => Ok(()),
+            (_, Some(_)) => Err(injected(action, object)),
+        }
+    }
+
+    /// The metadata is `None` for a deletion.
+    async fn write(&self, action: Action, write: Write) -> Result<Option<ObjectMeta>> {
+        let object = write.target().to_string();
+        match self.next_call(action, &object).await {
+            (_, None) => return self.apply(write).await,
+            (_, Some(Fault::Before)) => {}
+            (_, Some(Fault::After)) => drop(self.apply(write).await?),
+            (number, Some(Fault::Late { calls })) => {
+                self.late().push(LateWrite {
+                    due: number.saturating_add(calls),
+                    write,
+                });
+            }
+        }
+        Err(injected(action, &object))
+    }
+
+    async fn apply(&self, write: Write) -> Result<Option<ObjectMeta>> {
+        match write {
+            Write::Create(name, content) => self.inner.create(&name, content).await.map(Some),
+            Write::Replace(name, content, generation) => {
+                self.inner.replace(&name, content, &generation).await.map(Some)
+            }
+            Write::Compose(target, sources) => self.inner.compose(&target, &sources).await.map(Some),
+            Write::Delete(name, generation) => self.inner.delete(&name, &generation).await.map(|()| None),
+        }
+    }
+
+    async fn write_object(&self, action: Action, write: Write) -> Result<ObjectMeta> {
+        let written = self.write(action, write).await?;
+        Ok(written.expect("invariant: every write but a deletion has metadata"))
+    }
+}
+
+impl Write {
+    fn target(&self) -> &ObjectName {
+        match self {
+            Self::Create(name, _)
+            | Self::Replace(name, ..)
+            | Self::Compose(name, _)
+            | Self::Delete(name, _) => name,
+        }
+    }
+}
+
+fn injected(action: Action, object: &str) -> StorageError {
+    StorageError::new(
+        ErrorKind::Unavailable,
+        action,
+        object,
+        "the test wants it so",
+        "see its plan of faults",
+    )
+}
+
+impl<S: fmt::Debug> fmt::Debug for FaultyStore<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FaultyStore")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl<S: Store> Store for FaultyStore<S> {
+    fn mutation_interval(&self) -> Duration {
+        self.inner.mutation_interval()
+    }
+
+    fn compose_limit(&self) -> Option<usize> {
+        self.inner.compose_limit()
+    }
+
+    async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
+        self.before_read(Action::Read, name.as_str()).await?;
+        self.inner.head(name).await
+    }
+
+    async fn get(&self, name: &ObjectName, limit_bytes: u64) -> Result<Option<(ObjectMeta, Bytes)>> {
+        self.before_read(Action::Read, name.as_str()).await?;
+        self.inner.get(name, limit_bytes).await
+    }
+
+    async fn read_range(
+        &self,
+        name: &ObjectName,
+        generation: &Generation,
+        range: Range<u64>,
+    ) -> Result<Bytes> {
+        self.before_read(Action::Read, name.as_str()).await?;
+        self.inner.read_range(name, generation, range).await
+    }
+
+    async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
+        self.write_object(Action::Create, Write::Create(name.clone(), content))
+            .await
+    }
+
+    async fn replace(
+        &self,
+        name: &ObjectName,
+        content: Bytes,
+        generation: &Generation,
+    ) -> Result<ObjectMeta> {
+        self.write_object(
+            Action::Replace,
+            Write::Replace(name.clone(), content, generation.clone()),
+        )
+        .await
+    }
+
+    /// The file goes through as it is, unless a fault is due: then its bytes are taken now, since it may be gone when
+    /// they land.
+    async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
+        let (number, fault) = self.next_call(Action::Create, name.as_str()).await;
+        match fault {
+            None => return self.inner.upload(name, source, checksum).await,
+            Some(Fault::Before) => {}
+            Some(Fault::After) => drop(self.inner.upload(name, source, checksum).await?),
+            Some(Fault::Late { calls }) => {
+                let content = tokio::fs::read(source)
+                    .await
+                    .map_err(|answer| StorageError::io(Action::Read, source.display(), &answer))?;
+                let write = Write::Create(name.clone(), content.into());
+                self.late().push(LateWrite {
+                    due: number.saturating_add(calls),
+                    write,
+                });
+            }
+        }
+        Err(injected(Action::Create, name.as_str()))
+    }
+
+    async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page> {
+        self.before_read(Action::List, prefix).await?;
+        self.inner.list(prefix, start_after).await
+    }
+
+    async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta> {
+        self.write_object(Action::Compose, Write::Compose(target.clone(), sources.to_vec()))
+            .await
+    }
+
+    async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()> {
+        self.write(Action::Delete, Write::Delete(name.clone(), generation.clone()))
+            .await
+            .map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    fn name() -> ObjectName {
+        ObjectName::from_static("state.json")
+    }
+
+    fn first_write(fault: Fault) -> FaultyStore<MemoryStore> {
+        FaultyStore::new(MemoryStore::new(), move |call| {
+            (call.number == 0).then_some(fault)
+        })
+    }
+
+    #[tokio::test]
+    async fn a_fault_before_loses_the_write_and_one_after_loses_only_the_answer() {
+        for (fault, applied) in [(Fault::Before, false), (Fault::After, true)] {
+            let store = first_write(fault);
+            assert!(
+                store
+                    .create(&name(), Bytes::from_static(b"1"))
+                    .await
+                    .unwrap_err()
+                    .ambiguous()
+            );
+            assert_eq!(store.head(&name()).await.unwrap().is_some(), applied, "{fault:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_late_write_lands_after_its_calls_or_when_told() {
+        let store = first_write(Fault::Late { calls: 2 });
+        store.create(&name(), Bytes::from_static(b"1")).await.unwrap_err();
+        assert_eq!(store.head(&name()).await.unwrap(), None);
+        assert!(store.head(&name()).await.unwrap().is_some());
+
+        let store = first_write(Fault::Late { calls: u64::MAX });
+        store.create(&name(), Bytes::from_static(b"1")).await.unwrap_err();
+        store.land().await;
+        assert!(store.inner().head(&name()).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_late_write_keeps_its_precondition() {
+        let store = first_write(Fault::Late { calls: u64::MAX });
+        store
+            .create(&name(), Bytes::from_static(b"late"))
+            .await
+            .unwrap_err();
+        store.create(&name(), Bytes::from_static(b"first")).await.unwrap();
+        store.land().await;
+        assert_eq!(store.get(&name(), 9).await.unwrap().unwrap().1, "first");
+    }
+
+    #[test]
+    fn a_seed_goes_wrong_in_every_way_at_its_rate_and_the_same_each_time() {
+        let faults = |seed| {
+            let plan = seeded(seed, 10);
+            (0..10_000)
+                .map(|number| {
+                    plan(&Call {
+                        number,
+                        action: Action::Create,
+                        object: "a",
+                    })
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(faults(7), faults(7));
+        assert_ne!(faults(7), faults(8));
+        let hits: Vec<_> = faults(7).into_iter().flatten().collect();
+        assert!((800..1_200).contains(&hits.len()), "{} of 10000", hits.len());
+        for way in [Fault::Before, Fault::After, Fault::Late { calls: 1 }] {
+            assert!(
+                hits.iter()
+                    .any(|hit| mem::discriminant(hit) == mem::discriminant(&way)),
+                "never {way:?}"
+            );
+        }
+    }
+}

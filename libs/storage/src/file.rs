@@ -1,0 +1,287 @@
+//! A folder as a store (`file://`), with real generations.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `file/folder.rs` | which path an object, its record and the store's own files have; durable folders |
+//! | `file/record.rs` | what the store keeps of each object: generation, checksum, and which inode they describe |
+//! | `file/object.rs` | an object opened for reading together with its record, without a lock |
+//! | `file/temporary.rs` | files under construction, and the removal of those of dead processes |
+//! | `file/lock.rs` | the kernel lock around each compare-and-write |
+//! | `file/write.rs` | what is done under that lock: publish, swap, delete, settle |
+//! | `file/list.rs` | listings in the order of names |
+//!
+//! This file joins them into [`FileStore`] and decides what runs under the lock and what before it: contents are
+//! written and synced before, so that the lock is held for a comparison, a rename or link, and a small record.
+//!
+//! `.penstock/` in the root belongs to the store: `lock`, `tmp/`, `retired` (the highest generation of any deleted
+//! object) and one `<name>.meta` for each object. Nothing below it appears in a listing. Opening creates nothing.
+
+mod folder;
+mod list;
+mod lock;
+mod object;
+mod record;
+mod temporary;
+mod write;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use crate::Result;
+use crate::blocking::run_blocking;
+use crate::error::{Action, StorageError};
+use crate::generation::{Checksum, Generation, ObjectMeta};
+use crate::name::ObjectName;
+use crate::store::{Page, Store};
+
+use self::folder::Folder;
+use self::list::LIST_PAGE;
+use self::lock::FolderLock;
+use self::object::{Object, Sighting};
+use self::temporary::Temporary;
+use self::write::LockedFolder;
+
+/// How many blocking operations one store runs at once.
+const MAX_BLOCKING_OPERATIONS: usize = 16;
+
+/// A folder as a store. Any number of processes on one machine may use one folder.
+#[derive(Debug)]
+pub struct FileStore {
+    folder: Arc<Folder>,
+    lock: FolderLock,
+    permits: Arc<Semaphore>,
+}
+
+impl FileStore {
+    /// Opens the folder `root`, which the first write makes if it is not there, and removes what dead processes have
+    /// left under construction.
+    pub async fn open(root: impl Into<PathBuf>) -> Result<Self> {
+        let root = root.into();
+        let folder = run_blocking(move || {
+            let folder = Folder::open(&root)?;
+            temporary::remove_leftovers(&folder);
+            Ok::<_, StorageError>(Arc::new(folder))
+        })
+        .await?;
+        Ok(Self {
+            lock: FolderLock::new(&folder),
+            folder,
+            permits: Arc::new(Semaphore::new(MAX_BLOCKING_OPERATIONS)),
+        })
+    }
+
+    /// The folder, as an absolute path.
+    pub fn root(&self) -> &Path {
+        self.folder.root()
+    }
+
+    async fn run<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Folder) -> Result<T> + Send + 'static,
+    {
+        let _permit = self
+            .permits
+            .acquire()
+            .await
+            .expect("invariant: the semaphore is never closed");
+        let folder = Arc::clone(&self.folder);
+        run_blocking(move || operation(&folder)).await
+    }
+
+    /// The lock travels with the operation: a caller that stops waiting does not release it early.
+    async fn run_locked<T, F>(&self, operation: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&LockedFolder<'_>) -> Result<T> + Send + 'static,
+    {
+        let guard = self.lock.acquire().await?;
+        self.run(move |folder| operation(&LockedFolder::new(folder, &guard)))
+            .await
+    }
+
+    /// Opens an object without the lock; takes the lock only to settle one whose record does not describe it.
+    async fn object(&self, name: &ObjectName) -> Result<Option<Object>> {
+        let wanted = name.clone();
+        match self.run(move |folder| Object::sight(folder, &wanted)).await? {
+            Sighting::Absent => Ok(None),
+            Sighting::Settled(object) => Ok(Some(object)),
+            Sighting::Unsettled => {
+                let wanted = name.clone();
+                self.run_locked(move |folder| folder.settled(&wanted)).await
+            }
+        }
+    }
+
+    async fn pinned(&self, name: &ObjectName, generation: &Generation) -> Result<Object> {
+        let object = self
+            .object(name)
+            .await?
+            .ok_or_else(|| StorageError::not_found(Action::Read, name))?;
+        if object.generation() == *generation {
+            Ok(object)
+        } else {
+            Err(StorageError::changed(Action::Read, name))
+        }
+    }
+
+    async fn stage(
+        &self,
+        action: Action,
+        name: &ObjectName,
+        content: Bytes,
+    ) -> Result<(Temporary, Checksum)> {
+        let name = name.clone();
+        self.run(move |folder| {
+            let staged = Temporary::holding(folder, &content)
+                .map_err(|answer| StorageError::io(action, &name, &answer))?;
+            Ok((staged, Checksum::of(&content)))
+        })
+        .await
+    }
+
+    async fn publish(&self, name: &ObjectName, content: Temporary, checksum: Checksum) -> Result<ObjectMeta> {
+        let name = name.clone();
+        self.run_locked(move |folder| folder.publish(&name, content.path(), checksum))
+            .await
+    }
+}
+
+#[async_trait]
+impl Store for FileStore {
+    fn mutation_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn compose_limit(&self) -> Option<usize> {
+        None
+    }
+
+    async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
+        Ok(self.object(name).await?.map(|object| object.meta()))
+    }
+
+    async fn get(&self, name: &ObjectName, limit_bytes: u64) -> Result<Option<(ObjectMeta, Bytes)>> {
+        let Some(object) = self.object(name).await? else {
+            return Ok(None);
+        };
+        self.run(move |_| object.read_whole(limit_bytes)).await.map(Some)
+    }
+
+    async fn read_range(
+        &self,
+        name: &ObjectName,
+        generation: &Generation,
+        range: Range<u64>,
+    ) -> Result<Bytes> {
+        let object = self.pinned(name, generation).await?;
+        self.run(move |_| object.read(&range)).await
+    }
+
+    async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
+        let (staged, checksum) = self.stage(Action::Create, name, content).await?;
+        self.publish(name, staged, checksum).await
+    }
+
+    async fn replace(
+        &self,
+        name: &ObjectName,
+        content: Bytes,
+        generation: &Generation,
+    ) -> Result<ObjectMeta> {
+        let (staged, checksum) = self.stage(Action::Replace, name, content).await?;
+        let (name, expected) = (name.clone(), generation.clone());
+        self.run_locked(move |folder| folder.swap(&name, staged, checksum, &expected))
+            .await
+    }
+
+    /// The file becomes the object by `link()`, so nothing is copied unless it is on another file system, and its
+    /// permissions stay as they are. Its checksum is taken on trust; a read of the whole object compares it.
+    async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
+        let path = source.to_owned();
+        let copied = self
+            .run(move |folder| write::prepare_upload(folder, &path, checksum))
+            .await?;
+        if let Some(copy) = copied {
+            return self.publish(name, copy, checksum).await;
+        }
+        let (name, path) = (name.clone(), source.to_owned());
+        self.run_locked(move |folder| folder.publish(&name, &path, checksum))
+            .await
+    }
+
+    async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page> {
+        let (prefix, start_after) = (prefix.to_owned(), start_after.map(str::to_owned));
+        let (sighted, next) = self
+            .run(move |folder| {
+                let mut names = list::names(folder, &prefix, start_after.as_deref(), LIST_PAGE + 1)?;
+                let more = names.len() > LIST_PAGE;
+                names.truncate(LIST_PAGE);
+                let next = names.last().filter(|_| more).map(ToString::to_string);
+                let sighted = names
+                    .into_iter()
+                    .map(|name| Ok((Object::sight(folder, &name)?.map(|object| object.meta()), name)))
+                    .collect::<Result<Vec<_>>>()?;
+                Ok((sighted, next))
+            })
+            .await?;
+        let mut objects = Vec::with_capacity(sighted.len());
+        for (sighting, name) in sighted {
+            match sighting {
+                Sighting::Absent => {}
+                Sighting::Settled(meta) => objects.push(meta),
+                Sighting::Unsettled => objects.extend(self.head(&name).await?),
+            }
+        }
+        Ok(Page { objects, next })
+    }
+
+    async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta> {
+        if sources.is_empty() {
+            return Err(StorageError::wrong_source_count(target, 0));
+        }
+        let failed = {
+            let target = target.clone();
+            move |answer: io::Error| StorageError::io(Action::Compose, &target, &answer)
+        };
+        let failed_to_stage = failed.clone();
+        let mut staged = self
+            .run(move |folder| Temporary::create(folder).map_err(failed_to_stage))
+            .await?;
+        for (name, generation) in sources {
+            let object = self.pinned(name, generation).await?;
+            let failed = failed.clone();
+            staged = self
+                .run(move |_| {
+                    let (mut from, mut to): (&File, &File) = (object.file(), staged.file());
+                    io::copy(&mut from, &mut to).map_err(failed)?;
+                    Ok(staged)
+                })
+                .await?;
+        }
+        let (staged, checksum) = self
+            .run(move |_| {
+                let checksum = staged
+                    .finish()
+                    .and_then(|()| object::checksum(staged.file()))
+                    .map_err(failed)?;
+                Ok((staged, checksum))
+            })
+            .await?;
+        self.publish(target, staged, checksum).await
+    }
+
+    async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()> {
+        let (name, expected) = (name.clone(), generation.clone());
+        self.run_locked(move |folder| folder.delete(&name, &expected))
+            .await
+    }
+}

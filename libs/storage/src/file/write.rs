@@ -1,0 +1,160 @@
+//! What is done under the lock: settle, publish, swap, delete. Each is short; contents are staged before.
+//!
+//! The order of the steps is what makes a crash between any two of them harmless:
+//! * publish: record, then link. A record without content describes nothing and the next one takes its place.
+//! * swap: rename, then record. Content that its record does not describe gets the next generation from whoever
+//!   holds the lock next, whether the swap's caller ever learned of it or not.
+//! * delete: the retired generation, then the content, then the record.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::folder::{Folder, check_writable};
+use super::lock::LockGuard;
+use super::object::{Object, Sighting, checksum, open_content};
+use super::record::{Record, retire, retired};
+use super::temporary::{Temporary, can_link};
+use crate::Result;
+use crate::durable::{create_durably, sync_entry};
+use crate::error::{Action, ErrorKind, StorageError};
+use crate::generation::{Checksum, Generation, ObjectMeta};
+use crate::name::ObjectName;
+
+/// A folder while its lock is held.
+#[derive(Debug)]
+pub(super) struct LockedFolder<'a> {
+    folder: &'a Folder,
+    _guard: &'a LockGuard,
+}
+
+impl<'a> LockedFolder<'a> {
+    pub(super) fn new(folder: &'a Folder, guard: &'a LockGuard) -> Self {
+        Self {
+            folder,
+            _guard: guard,
+        }
+    }
+
+    /// The object with a record that describes it. Where a crash or a foreign hand left none, one is made: the same
+    /// generation if the content is what the record says, the next one otherwise.
+    pub(super) fn settled(&self, name: &ObjectName) -> Result<Option<Object>> {
+        match Object::sight(self.folder, name)? {
+            Sighting::Absent => return Ok(None),
+            Sighting::Settled(object) => return Ok(Some(object)),
+            Sighting::Unsettled => {}
+        }
+        let Some(file) = open_content(self.folder, name)? else {
+            return Ok(None);
+        };
+        let failed = |answer: io::Error| StorageError::io(Action::Read, name, &answer);
+        let metadata = file.metadata().map_err(failed)?;
+        let found = checksum(&file).map_err(failed)?;
+        let generation = match Record::load(self.folder, name)? {
+            Some(record) if record.checksum() == found => record.generation,
+            Some(record) => record.generation + 1,
+            None => retired(self.folder)? + 1,
+        };
+        let record = Record::new(generation, found.crc32c, &metadata);
+        record.save(self.folder, name).map_err(failed)?;
+        Ok(Some(Object::new(name.clone(), file, record)))
+    }
+
+    /// Makes the finished file `from` the object, by `link()`, if there is none.
+    pub(super) fn publish(&self, name: &ObjectName, from: &Path, checksum: Checksum) -> Result<ObjectMeta> {
+        check_writable(Action::Create, name)?;
+        let failed = |answer: io::Error| StorageError::io(Action::Create, name, &answer);
+        let target = self.folder.content_path(name);
+        match fs::symlink_metadata(&target) {
+            Ok(metadata) if metadata.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
+            Ok(_) => return Err(StorageError::exists(Action::Create, name)),
+            Err(answer) if answer.kind() == io::ErrorKind::NotFound => {}
+            Err(answer) => return Err(failed(answer)),
+        }
+        if let Some(parent) = target.parent() {
+            create_durably(parent).map_err(failed)?;
+        }
+        let metadata = fs::metadata(from).map_err(failed)?;
+        let record = Record::new(retired(self.folder)? + 1, checksum.crc32c, &metadata);
+        record.save(self.folder, name).map_err(failed)?;
+        fs::hard_link(from, &target)
+            .and_then(|()| sync_entry(&target))
+            .map_err(failed)?;
+        Ok(record.meta(name))
+    }
+
+    /// Puts `content` in the place of the object, if that has the generation `expected`.
+    pub(super) fn swap(
+        &self,
+        name: &ObjectName,
+        content: Temporary,
+        checksum: Checksum,
+        expected: &Generation,
+    ) -> Result<ObjectMeta> {
+        let failed = |answer: io::Error| StorageError::io(Action::Replace, name, &answer);
+        let current = self
+            .settled(name)?
+            .filter(|object| object.generation() == *expected)
+            .ok_or_else(|| StorageError::changed(Action::Replace, name))?;
+        let target = self.folder.content_path(name);
+        let metadata = content.file().metadata().map_err(failed)?;
+        let record = Record::new(current.generation_number() + 1, checksum.crc32c, &metadata);
+        content
+            .rename_to(&target)
+            .and_then(|()| sync_entry(&target))
+            .map_err(failed)?;
+        record.save(self.folder, name).map_err(failed)?;
+        Ok(record.meta(name))
+    }
+
+    /// Deletes the object if it has the generation `expected`. Not synced: a deletion undone by a loss of power
+    /// brings back an object that nobody misses.
+    pub(super) fn delete(&self, name: &ObjectName, expected: &Generation) -> Result<()> {
+        let failed = |answer: io::Error| StorageError::io(Action::Delete, name, &answer);
+        let Some(object) = self.settled(name)? else {
+            return Ok(());
+        };
+        if object.generation() != *expected {
+            return Err(StorageError::changed(Action::Delete, name));
+        }
+        retire(self.folder, object.generation_number())?;
+        for path in [self.folder.content_path(name), self.folder.record_path(name)] {
+            fs::remove_file(&path).map_err(failed)?;
+            self.folder.prune_above(&path);
+        }
+        Ok(())
+    }
+}
+
+/// Makes the file at `source` durable. Returns a copy of it where it cannot be linked into the folder, because it is
+/// on another file system or belongs to somebody else.
+pub(super) fn prepare_upload(
+    folder: &Folder,
+    source: &Path,
+    expected: Checksum,
+) -> Result<Option<Temporary>> {
+    let failed = |answer: io::Error| StorageError::io(Action::Read, source.display(), &answer);
+    let mut file = File::open(source).map_err(failed)?;
+    let size_bytes = file.metadata().map_err(failed)?.size();
+    if size_bytes != expected.size_bytes {
+        return Err(StorageError::new(
+            ErrorKind::Damaged,
+            Action::Read,
+            source.display(),
+            format!("it has {size_bytes} bytes instead of {}", expected.size_bytes),
+            "make sure that nobody else writes to it",
+        ));
+    }
+    file.sync_all().map_err(failed)?;
+    let failed = |answer: io::Error| StorageError::io(Action::Create, folder.root().display(), &answer);
+    if can_link(folder, source).map_err(failed)? {
+        return Ok(None);
+    }
+    let copy = Temporary::create(folder).map_err(failed)?;
+    let mut target: &File = copy.file();
+    io::copy(&mut file, &mut target)
+        .and_then(|_| copy.finish())
+        .map_err(failed)?;
+    Ok(Some(copy))
+}
