@@ -96,3 +96,57 @@ impl Walk<'_> {
         matches && (key > self.start_after || self.start_after.starts_with(key))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn pages_of_any_size_joined_are_the_sorted_names(
+            segments in prop::collection::btree_set("[a-c](/[a-c.-]{0,2}d){0,2}", 1..12),
+            prefix in "[a-c]?/?",
+            limit in 1_usize..5,
+        ) {
+            let root = tempfile::tempdir().unwrap();
+            let mut expected = Vec::new();
+            for name in segments {
+                let path = root.path().join(&name);
+                // A name below one that is a file already, or the reverse, has no place in a folder.
+                if fs::create_dir_all(path.parent().unwrap()).is_ok() && fs::write(&path, "").is_ok() {
+                    expected.push(name);
+                }
+            }
+            expected.retain(|name| name.starts_with(&prefix));
+            expected.sort_unstable();
+
+            let folder = Folder::open(root.path()).unwrap();
+            let mut found: Vec<String> = Vec::new();
+            loop {
+                let page = names(&folder, &prefix, found.last().map(String::as_str), limit).unwrap();
+                prop_assert!(page.len() <= limit);
+                if page.is_empty() {
+                    break;
+                }
+                found.extend(page.iter().map(ToString::to_string));
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_prefix_cannot_lead_out_of_the_folder_or_into_the_stores_own() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("out/.penstock")).unwrap();
+        fs::write(root.path().join("out/.penstock/lock"), "").unwrap();
+        fs::write(root.path().join("secret"), "").unwrap();
+        let folder = Folder::open(&root.path().join("out")).unwrap();
+        for prefix in ["", "../", "..", "/", ".penstock/", "."] {
+            assert_eq!(names(&folder, prefix, None, 9).unwrap(), [], "{prefix:?}");
+        }
+    }
+}
