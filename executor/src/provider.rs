@@ -1,0 +1,171 @@
+//! The provider: turns lines into requests, sends them, and says what became of them.
+//!
+//! Owns everything that knows how a provider is spoken to: clients, keys, routes, bodies, and what its answers mean
+//! ([`classify`]). When to send, how often and how fast is decided elsewhere; so is what is written about an outcome.
+
+mod classify;
+mod client;
+mod duration;
+mod error_body;
+mod exchange;
+mod hints;
+mod key;
+mod reply;
+mod request;
+mod retry_after;
+mod route;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::Method;
+use penstock_batchfile::Rejection;
+use penstock_job::{
+    CanonicalSpec,
+    spec::{BaseUrlError, ProviderSpec},
+};
+use thiserror::Error;
+
+pub use classify::{Cause, Disposition, classify};
+pub use client::ClientError;
+pub use exchange::{Answer, Failure, FailureKind, LONGEST_ANSWER};
+pub use key::KeyError;
+pub use reply::Reply;
+
+use self::{
+    client::Pools,
+    exchange::exchange,
+    request::Composer,
+    route::{Route, Routing},
+};
+use crate::budget::Reservation;
+
+/// One job's provider. Clones share clients and keys.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    composer: Arc<Composer>,
+    routing: Arc<Routing>,
+    request_timeout: Duration,
+}
+
+/// A line, ready to be sent, and to be sent again.
+#[derive(Debug, Clone)]
+pub struct PreparedRequest {
+    /// The model that is asked.
+    pub model: Arc<str>,
+    /// The body, often a slice of the line.
+    pub body: Bytes,
+    /// Tokens of the body, estimated.
+    pub input_tokens: u32,
+    /// The most tokens that the answer may have, or an estimate where nothing bounds it.
+    pub output_tokens: u32,
+    route: Arc<Route>,
+}
+
+/// Why a line cannot be sent.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// The job has routes, and none for the line's model. The line fails, others go on.
+    #[error(
+        "find a route for the model `{0}`: add one to the provider's `routes`, or correct the model's name"
+    )]
+    ModelNotFound(Arc<str>),
+    /// Validation has let the line through, so this is a defect or the input changed.
+    #[error("read a validated line: {0}")]
+    Invalid(Rejection),
+}
+
+/// Why a provider cannot be used.
+#[derive(Debug, Error)]
+pub enum ProviderError {
+    /// Nothing says where the provider is.
+    #[error("find the provider: it has no base URL; pass --base-url, for example http://localhost:8000/v1")]
+    NoBaseUrl,
+    /// A base URL is malformed.
+    #[error(transparent)]
+    BaseUrl(#[from] BaseUrlError),
+    /// A key cannot be had.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// No client can be made.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl PrepareError {
+    /// The error code for records.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::ModelNotFound(_) => "model_not_found",
+            Self::Invalid(_) => "invalid_line",
+        }
+    }
+}
+
+impl Provider {
+    /// Reads keys and TLS files and makes the clients, for at most `in_flight` requests at once. Nothing is sent.
+    ///
+    /// `request_timeout` bounds each request from its sending to the last byte of its answer.
+    pub fn connect(
+        spec: &CanonicalSpec,
+        provider: &ProviderSpec,
+        request_timeout: Duration,
+        in_flight: usize,
+    ) -> Result<Self, ProviderError> {
+        Ok(Self {
+            composer: Arc::new(Composer::new(spec)),
+            routing: Arc::new(Routing::new(spec, provider, Pools::new(in_flight))?),
+            request_timeout,
+        })
+    }
+
+    /// Makes the request for a line, given without its terminator.
+    pub fn prepare(&self, line: &Bytes) -> Result<PreparedRequest, PrepareError> {
+        let composed = self.composer.compose(line).map_err(PrepareError::Invalid)?;
+        let model = Arc::from(composed.model.as_ref());
+        let Some(route) = self.routing.of(&model) else {
+            return Err(PrepareError::ModelNotFound(model));
+        };
+        Ok(PreparedRequest {
+            model,
+            body: composed.body,
+            input_tokens: composed.input_tokens,
+            output_tokens: composed.output_tokens,
+            route: Arc::clone(route),
+        })
+    }
+
+    /// Sends a request once and waits for the whole answer, at most the request timeout. The answer is held under
+    /// `reservation`.
+    pub async fn send(
+        &self,
+        request: &PreparedRequest,
+        reservation: &mut Reservation,
+    ) -> Result<Answer, Failure> {
+        let route = &request.route;
+        let (headers, key) = route.headers();
+        let mut outgoing = reqwest::Request::new(Method::POST, route.url.clone());
+        *outgoing.headers_mut() = headers;
+        *outgoing.body_mut() = Some(request.body.clone().into());
+        let lease = route.pool.lease();
+        let mut answer = exchange(lease.client(), outgoing, self.request_timeout, reservation).await?;
+        if let Some(key) = key {
+            answer.body = key.redact(answer.body);
+        }
+        Ok(answer)
+    }
+
+    /// Reads the keys that stand in files again and says whether any is another one: to be called after a 401 or 403,
+    /// and from time to time while the job is held up by it. Where a file cannot be read the old key stays.
+    pub async fn refresh_keys(&self) -> Result<bool, ProviderError> {
+        let routes = self.routing.all();
+        let refresh = move || {
+            routes
+                .iter()
+                .filter_map(|route| route.key.as_ref())
+                .try_fold(false, |changed, key| Ok(key.refresh()? || changed))
+        };
+        // A runtime that is shutting down reads no more files, and nobody asks for keys then.
+        tokio::task::spawn_blocking(refresh).await.unwrap_or(Ok(false))
+    }
+}

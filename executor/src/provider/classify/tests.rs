@@ -1,0 +1,310 @@
+//! The table of answers, with the bodies that providers published or were seen to send.
+
+use bytes::Bytes;
+use penstock_rate::Hint;
+
+use super::*;
+
+fn answer(status: u16, body: &str) -> Answer {
+    Answer {
+        status: StatusCode::from_u16(status).unwrap(),
+        request_id: None,
+        retry_after: None,
+        hints: Hints::default(),
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        latency: Duration::ZERO,
+    }
+}
+
+/// One word and what matters beside it.
+fn summary(outcome: &Result<Answer, Failure>) -> String {
+    match classify(outcome, Endpoint::ChatCompletions, Format::OpenAi) {
+        Disposition::Succeeded(_) => "succeeded".to_owned(),
+        Disposition::Failed(cause) => format!("failed {}", cause.code),
+        Disposition::Retry { cause, after: None } => format!("retry {}", cause.code),
+        Disposition::Retry {
+            cause,
+            after: Some(after),
+        } => format!("retry {} after {after:?}", cause.code),
+        Disposition::Throttled { dimension, after, .. } => format!("throttled {dimension:?} {after:?}"),
+        Disposition::Blocked {
+            reason, after: None, ..
+        } => format!("blocked {reason}"),
+        Disposition::Blocked {
+            reason,
+            after: Some(after),
+            ..
+        } => format!("blocked {reason} after {after:?}"),
+    }
+}
+
+#[test]
+fn refusals_of_openai() {
+    for (status, body, expected) in [
+        (
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+            "failed context_length_exceeded",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Billing hard limit has been reached","type":"invalid_request_error","param":null,"code":"billing_hard_limit_reached"}}"#,
+            "blocked BillingOrZeroQuota",
+        ),
+        (
+            401,
+            r#"{"error":{"message":"Incorrect API key provided: sk-abc***xyz.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}"#,
+            "blocked CredentialsRefused",
+        ),
+        (
+            403,
+            r#"{"error":{"message":"Country, region, or territory not supported","type":"request_forbidden","param":null,"code":"unsupported_country_region_territory"}}"#,
+            "blocked CredentialsRefused",
+        ),
+        (
+            403,
+            r#"{"error":{"message":"Project `p` does not have access to model `m`","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#,
+            "failed model_not_found",
+        ),
+        (
+            404,
+            r#"{"error":{"message":"The model `x` does not exist or you do not have access to it.","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#,
+            "failed model_not_found",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached for gpt-4 in organization org-x on tokens per min (TPM): Limit 10000, Used 8554, Requested 3082. Please try again in 9.816s. Visit https://platform.openai.com/account/rate-limits to learn more.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
+            "throttled Some(Tokens) Some(9.816s)",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached for gpt-4 in organization org-x on requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 120ms.","type":"requests","param":null,"code":"rate_limit_exceeded"}}"#,
+            "throttled Some(Requests) Some(120ms)",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached for gpt-4 in organization org-x on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s.","type":"requests","param":null,"code":"rate_limit_exceeded"}}"#,
+            "blocked DayQuotaExhausted after 432s",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 30601. The input or output tokens must be reduced in order to run successfully.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
+            "failed rate_limit_exceeded",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#,
+            "blocked BillingOrZeroQuota",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached for m on tokens per min (TPM): Limit 0, Used 0, Requested 10.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}"#,
+            "blocked BillingOrZeroQuota",
+        ),
+        (
+            500,
+            r#"{"error":{"message":"The server had an error while processing your request","type":"server_error","param":null,"code":null}}"#,
+            "retry http_500",
+        ),
+        (
+            503,
+            r#"{"error":{"message":"Slow Down","type":"server_error","param":null,"code":null}}"#,
+            "throttled None None",
+        ),
+        (
+            503,
+            r#"{"error":{"message":"The engine is currently overloaded, please try again later","type":"server_error","param":null,"code":null}}"#,
+            "retry http_503",
+        ),
+    ] {
+        assert_eq!(summary(&Ok(answer(status, body))), expected, "{status} {body}");
+    }
+}
+
+#[test]
+fn refusals_of_gateways_and_self_hosted_servers() {
+    for (status, body, expected) in [
+        // Azure
+        (
+            429,
+            r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-02-01 have exceeded call rate limit of your current OpenAI S0 pricing tier. Please retry after 9 seconds."}}"#,
+            "throttled Some(Requests) Some(9s)",
+        ),
+        (
+            429,
+            r#"{"error":{"code":"429","message":"Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Please retry after 86400 seconds."}}"#,
+            "throttled Some(Tokens) Some(600s)",
+        ),
+        (
+            401,
+            r#"{"statusCode":401,"message":"Unauthorized. Access token is missing or invalid."}"#,
+            "blocked CredentialsRefused",
+        ),
+        (
+            404,
+            r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
+            "failed DeploymentNotFound",
+        ),
+        // vLLM, old and new
+        (
+            400,
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":null,"code":400}"#,
+            "failed http_400",
+        ),
+        (
+            404,
+            r#"{"error":{"message":"The model `x` does not exist.","type":"NotFoundError","param":"model","code":404}}"#,
+            "failed http_404",
+        ),
+        (404, r#"{"detail":"Not Found"}"#, "failed http_404"),
+        (
+            500,
+            r#"{"object":"error","message":"EngineCore encountered an issue","type":"InternalServerError","param":null,"code":500}"#,
+            "retry http_500",
+        ),
+        // Gemini through its OpenAI-compatible endpoint
+        (
+            429,
+            r#"[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 26.5s.","status":"RESOURCE_EXHAUSTED"}}]"#,
+            "throttled None Some(26.5s)",
+        ),
+        (
+            400,
+            r#"[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]"#,
+            "blocked CredentialsRefused",
+        ),
+        // OpenRouter, DeepSeek
+        (
+            402,
+            r#"{"error":{"code":402,"message":"Insufficient credits"}}"#,
+            "blocked BillingOrZeroQuota",
+        ),
+        (
+            403,
+            r#"{"error":{"code":403,"message":"Your chosen model requires moderation and your input was flagged"}}"#,
+            "failed http_403",
+        ),
+        (
+            429,
+            r#"{"error":{"code":429,"message":"Rate limit exceeded: free-models-per-day"}}"#,
+            "blocked DayQuotaExhausted",
+        ),
+        // nginx, Cloudflare
+        (
+            413,
+            "<html><h1>413 Request Entity Too Large</h1></html>",
+            "failed http_413",
+        ),
+        (502, "<html><h1>502 Bad Gateway</h1></html>", "retry http_502"),
+        (520, "", "retry http_520"),
+        (301, "", "failed http_301"),
+    ] {
+        assert_eq!(summary(&Ok(answer(status, body))), expected, "{status} {body}");
+    }
+}
+
+#[test]
+fn each_status_without_a_body_has_its_class() {
+    for status in 100..=999_u16 {
+        let expected = match status {
+            200..=299 => "retry invalid_response".to_owned(),
+            401 | 403 => "blocked CredentialsRefused".to_owned(),
+            402 => "blocked BillingOrZeroQuota".to_owned(),
+            429 => "throttled None None".to_owned(),
+            408 | 409 | 425 | 500..=599 => format!("retry http_{status}"),
+            _ => format!("failed http_{status}"),
+        };
+        assert_eq!(summary(&Ok(answer(status, ""))), expected);
+    }
+}
+
+#[test]
+fn a_success_is_judged_by_its_body() {
+    for (body, expected) in [
+        (r#"{"choices":[]}"#, "succeeded"),
+        (r#"{"choices":["#, "retry invalid_response"),
+        ("<html>", "retry invalid_response"),
+        (
+            r#"{"error":{"code":429,"message":"Rate limit exceeded"}}"#,
+            "throttled None None",
+        ),
+        (r#"{"error":{"code":400,"message":"bad"}}"#, "failed http_400"),
+        (
+            r#"{"error":{"code":"invalid_prompt","message":"bad"}}"#,
+            "failed invalid_prompt",
+        ),
+        (
+            r#"{"error":{"code":"server_error","message":"sorry"}}"#,
+            "retry server_error",
+        ),
+        (r#"{"error":"upstream went away"}"#, "retry http_500"),
+    ] {
+        assert_eq!(summary(&Ok(answer(200, body))), expected, "{body}");
+    }
+}
+
+#[test]
+fn an_answer_to_a_prompt_without_text_fails_and_says_what_helps() {
+    let cut = Ok(answer(
+        200,
+        r#"{"choices":[{"message":{"content":null},"finish_reason":"length"}]}"#,
+    ));
+    match classify(&cut, Endpoint::ChatCompletions, Format::Prompts) {
+        Disposition::Failed(cause) => {
+            assert_eq!(cause.code, "no_text");
+            assert!(cause.message.contains("--max-output-tokens"), "{}", cause.message);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_missing_answer_is_retried_and_one_that_is_too_large_is_not() {
+    for (kind, expected) in [
+        (FailureKind::Connect, "retry connection_failed"),
+        (FailureKind::Timeout, "retry timeout"),
+        (FailureKind::Lost, "retry connection_lost"),
+        (FailureKind::Truncated, "retry response_truncated"),
+        (FailureKind::TooLarge, "failed response_too_large"),
+    ] {
+        let failure = Failure {
+            kind,
+            detail: "detail".to_owned(),
+            latency: Duration::ZERO,
+        };
+        assert_eq!(summary(&Err(failure)), expected);
+    }
+}
+
+#[test]
+fn headers_go_before_the_text_and_the_text_before_headers_of_another_limit() {
+    let body = r#"{"error":{"message":"on tokens per min (TPM): Limit 10000, Used 8554, Requested 3082. Please try again in 9.816s.","type":"tokens"}}"#;
+    let mut refusal = answer(429, body);
+    refusal.retry_after = Some(Duration::from_secs(11));
+    refusal.hints.tokens.limit = Some(1_500_000);
+    refusal.hints.requests.limit = Some(500);
+    match classify(&Ok(refusal), Endpoint::ChatCompletions, Format::OpenAi) {
+        Disposition::Throttled { after, hints, .. } => {
+            assert_eq!(after, Some(Duration::from_secs(11)));
+            assert_eq!(
+                hints.tokens,
+                Hint {
+                    limit: Some(10_000),
+                    remaining: Some(1_446),
+                    reset: None
+                }
+            );
+            assert_eq!(hints.requests.limit, Some(500));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_asks_for_patience_gets_it_within_reason() {
+    let mut unavailable = answer(503, "");
+    unavailable.retry_after = Some(Duration::from_secs(20));
+    assert_eq!(summary(&Ok(unavailable.clone())), "retry http_503 after 20s");
+    unavailable.retry_after = Some(Duration::from_hours(5));
+    assert_eq!(summary(&Ok(unavailable)), "retry http_503 after 600s");
+}

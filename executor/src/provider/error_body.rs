@@ -1,0 +1,282 @@
+//! What the body of a refusal says, in the dialects that are met: OpenAI's envelope, Azure's, old and new vLLM,
+//! `FastAPI`, a bare string. Pure; what follows from it is decided by `classify`.
+
+use std::time::Duration;
+
+use penstock_rate::{Dimension, Hint};
+use serde_json::{Map, Value};
+
+use super::retry_after;
+
+/// A refusal's body longer than this explains nothing.
+const LONGEST: usize = 256 * 1024;
+
+/// How much of a provider's message is kept, in characters.
+const KEPT: usize = 1_000;
+
+/// The facts of an error body; each may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ErrorBody {
+    /// The provider's own word for the error. Numbers, which only repeat a status, are none.
+    pub(super) code: Option<String>,
+    /// OpenAI's `type`: a class of errors, or the limit that was exceeded.
+    pub(super) kind: Option<String>,
+    /// For people.
+    pub(super) message: Option<String>,
+    /// A status that stands in the body.
+    pub(super) status: Option<u16>,
+}
+
+/// One limit, as the text of a refusal states it: `Limit 10000, Used 8554, Requested 3082`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct StatedLimit {
+    pub(super) limit: Option<u64>,
+    pub(super) used: Option<u64>,
+    pub(super) requested: Option<u64>,
+}
+
+impl ErrorBody {
+    /// Reads a body; one that is no JSON says nothing.
+    pub(super) fn parse(body: &[u8]) -> Self {
+        if body.len() > LONGEST {
+            return Self::default();
+        }
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(root)) => Self::of(&root),
+            // Google's gateways wrap the object into an array.
+            Ok(Value::Array(items)) => items
+                .first()
+                .and_then(Value::as_object)
+                .map(Self::of)
+                .unwrap_or_default(),
+            _ => Self::default(),
+        }
+    }
+
+    fn of(root: &Map<String, Value>) -> Self {
+        match root.get("error") {
+            Some(Value::Object(error)) => Self::of_members(error),
+            Some(Value::String(message)) => Self {
+                message: Some(shortened(message)),
+                ..Self::of_members(root)
+            },
+            _ => Self::of_members(root),
+        }
+    }
+
+    fn of_members(members: &Map<String, Value>) -> Self {
+        let text = |name| {
+            members
+                .get(name)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
+        let code = members.get("code");
+        let number = match code {
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(Value::Number(number)) => number.as_u64(),
+            _ => None,
+        };
+        let message = text("message")
+            .map(shortened)
+            .or_else(|| match members.get("detail") {
+                Some(Value::String(detail)) => Some(shortened(detail)),
+                Some(detail @ (Value::Array(_) | Value::Object(_))) => Some(shortened(&detail.to_string())),
+                _ => None,
+            });
+        Self {
+            code: text("code").filter(|_| number.is_none()).map(shortened),
+            kind: text("type").map(shortened),
+            message,
+            status: number.and_then(|number| u16::try_from(number).ok()),
+        }
+    }
+
+    /// The message in lower case, empty where there is none.
+    pub(super) fn lower_message(&self) -> String {
+        self.message.as_deref().unwrap_or_default().to_ascii_lowercase()
+    }
+
+    /// Whether the code or the type is one of `words`.
+    pub(super) fn is_any(&self, words: &[&str]) -> bool {
+        [&self.code, &self.kind]
+            .into_iter()
+            .flatten()
+            .any(|word| words.contains(&word.as_str()))
+    }
+
+    /// The wait that the message asks for.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        self.message.as_deref().and_then(retry_after::from_text)
+    }
+
+    /// Which limit was exceeded.
+    pub(super) fn dimension(&self) -> Option<Dimension> {
+        match self.kind.as_deref() {
+            Some("tokens") => return Some(Dimension::Tokens),
+            Some("requests") => return Some(Dimension::Requests),
+            _ => {}
+        }
+        let message = self.lower_message();
+        let has_any = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        if has_any(&["(tpm)", "(tpd)", "tokens per", "token rate limit", "token count"]) {
+            Some(Dimension::Tokens)
+        } else if has_any(&[
+            "(rpm)",
+            "(rpd)",
+            "requests per",
+            "call rate limit",
+            "request rate",
+        ]) {
+            Some(Dimension::Requests)
+        } else {
+            None
+        }
+    }
+
+    /// The numbers in the message.
+    pub(super) fn stated_limit(&self) -> StatedLimit {
+        let message = self.lower_message();
+        StatedLimit {
+            limit: number_behind(&message, "limit"),
+            used: number_behind(&message, "used"),
+            requested: number_behind(&message, "requested"),
+        }
+    }
+}
+
+impl StatedLimit {
+    /// The same as a header would say it.
+    pub(super) fn hint(self) -> Hint {
+        let remaining = self
+            .limit
+            .zip(self.used)
+            .map(|(limit, used)| limit.saturating_sub(used));
+        Hint {
+            limit: self.limit,
+            remaining,
+            reset: None,
+        }
+    }
+}
+
+/// The number directly behind `word`, as in `limit 30000` or `limit: 30000`.
+fn number_behind(text: &str, word: &str) -> Option<u64> {
+    text.match_indices(word).find_map(|(start, _)| {
+        let rest = text[start + word.len()..]
+            .trim_start_matches(':')
+            .strip_prefix(' ')?;
+        let end = rest
+            .find(|character: char| !character.is_ascii_digit())
+            .unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    })
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(KEPT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(body: &str) -> (Option<String>, Option<String>, Option<u16>) {
+        let ErrorBody {
+            code,
+            message,
+            status,
+            ..
+        } = ErrorBody::parse(body.as_bytes());
+        (code, message, status)
+    }
+
+    fn said(
+        code: Option<&str>,
+        message: &str,
+        status: Option<u16>,
+    ) -> (Option<String>, Option<String>, Option<u16>) {
+        (code.map(str::to_owned), Some(message.to_owned()), status)
+    }
+
+    #[test]
+    fn each_dialect_is_read() {
+        for (body, expected) in [
+            (
+                r#"{"error":{"message":"m","type":"t","param":null,"code":"c"}}"#,
+                said(Some("c"), "m", None),
+            ),
+            (
+                r#"{"error":{"code":"429","message":"m"}}"#,
+                said(None, "m", Some(429)),
+            ),
+            (
+                r#"{"object":"error","message":"m","type":"BadRequestError","code":400}"#,
+                said(None, "m", Some(400)),
+            ),
+            (
+                r#"{"error":"m","error_type":"overloaded"}"#,
+                said(None, "m", None),
+            ),
+            (r#"{"detail":"Not Found"}"#, said(None, "Not Found", None)),
+            (
+                r#"{"detail":[{"loc":["body"]}]}"#,
+                said(None, r#"[{"loc":["body"]}]"#, None),
+            ),
+            (
+                r#"[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}]"#,
+                said(None, "m", Some(429)),
+            ),
+        ] {
+            assert_eq!(parse(body), expected, "{body}");
+        }
+        for body in [
+            "",
+            "<html>",
+            "null",
+            "[]",
+            "7",
+            r#"{"error":{}}"#,
+            r#"{"error":{"message":7,"code":null}}"#,
+        ] {
+            assert_eq!(parse(body), (None, None, None), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_a_refusal_are_read_as_a_header_would_be() {
+        let body = ErrorBody {
+            message: Some(
+                "Rate limit reached for gpt-4 in organization org-x on tokens per min (TPM): Limit 10000, Used 8554, \
+                 Requested 3082. Please try again in 9.816s."
+                    .to_owned(),
+            ),
+            ..ErrorBody::default()
+        };
+        let stated = body.stated_limit();
+        assert_eq!(
+            stated,
+            StatedLimit {
+                limit: Some(10_000),
+                used: Some(8_554),
+                requested: Some(3_082)
+            }
+        );
+        assert_eq!(
+            stated.hint(),
+            Hint {
+                limit: Some(10_000),
+                remaining: Some(1_446),
+                reset: None
+            }
+        );
+        assert_eq!(body.dimension(), Some(Dimension::Tokens));
+        assert_eq!(body.wait(), Some(Duration::from_millis(9_816)));
+    }
+
+    #[test]
+    fn a_message_is_kept_short() {
+        let body = format!(r#"{{"error":{{"message":"{}"}}}}"#, "é".repeat(10_000));
+        assert_eq!(parse(&body).1.unwrap().chars().count(), KEPT);
+    }
+}

@@ -1,0 +1,399 @@
+//! From an input line to the body that is sent. Pure.
+//!
+//! OpenAI lines are sent as slices of the line; only where the job's model has to be put in is there a copy. Prompts
+//! become a body around the prompt's own JSON string token, which is never decoded:
+//!
+//! | endpoint | prompt | system prompt | bound on the answer |
+//! |---|---|---|---|
+//! | chat completions | the user's message | a message before it | `max_completion_tokens` for OpenAI, `max_tokens`, which every server knows, for others |
+//! | responses | `input` | `instructions` | `max_output_tokens` |
+//! | completions | `prompt` | at the start of `prompt`, with an empty line behind it | `max_tokens` |
+//!
+//! The job's parameters follow as they are. One that bounds the answer by itself takes the place of the job's bound.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use penstock_batchfile::{Body, Endpoint, Rejection, Rules, parse, splice_model};
+use penstock_job::{CanonicalSpec, spec::ProviderKind};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+
+/// What an answer is expected to cost where nothing bounds it, in tokens.
+const UNBOUNDED_OUTPUT: u32 = 512;
+
+/// Bytes of a body that make one token, as a rule of thumb.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The members that bound the length of an answer, in any dialect.
+const BOUNDS: [&str; 3] = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
+
+/// Makes request bodies for one job.
+#[derive(Debug)]
+pub(super) struct Composer {
+    rules: Rules,
+    model: Option<Box<str>>,
+    around: Around,
+    /// What an answer to a prompt is expected to cost.
+    output_tokens: u32,
+}
+
+/// What stands around a prompt's token.
+#[derive(Debug)]
+struct Around {
+    before: String,
+    /// Whether `before` ends within the string that the prompt continues.
+    is_open: bool,
+    after: String,
+}
+
+/// A body that is ready to be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Composed<'a> {
+    pub(super) model: Cow<'a, str>,
+    pub(super) body: Bytes,
+    pub(super) input_tokens: u32,
+    pub(super) output_tokens: u32,
+}
+
+impl Composer {
+    pub(super) fn new(spec: &CanonicalSpec) -> Self {
+        let parameter = BOUNDS
+            .iter()
+            .find_map(|name| spec.parameters.get(*name)?.as_u64());
+        let bound = parameter
+            .and_then(|bound| u32::try_from(bound).ok())
+            .or(spec.max_output_tokens);
+        Self {
+            rules: Rules {
+                format: spec.format,
+                endpoint: spec.endpoint,
+                has_model: spec.model.is_some(),
+                strict: spec.strict,
+            },
+            model: spec.model.as_deref().map(Into::into),
+            around: Around::new(spec),
+            output_tokens: bound.unwrap_or(UNBOUNDED_OUTPUT),
+        }
+    }
+
+    /// Makes the body for `line`, which validation has let through.
+    pub(super) fn compose<'a>(&'a self, line: &'a Bytes) -> Result<Composed<'a>, Rejection> {
+        let request = parse(line, &self.rules)?;
+        let (body, output_tokens) = match request.body {
+            Body::Prompt(prompt) => (self.around.with(prompt), self.output_tokens),
+            Body::OpenAi(body) => (
+                self.openai(line, body, request.model.is_some()),
+                output_tokens(body, self.rules.endpoint),
+            ),
+        };
+        let own = request.model.or_else(|| self.model.as_deref().map(Cow::Borrowed));
+        let model = own.expect("invariant: a line that names no model is valid only where the job names one");
+        let input_tokens = u32::try_from(body.len() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
+        Ok(Composed {
+            model,
+            body,
+            input_tokens,
+            output_tokens,
+        })
+    }
+
+    /// The line's own body, as a slice of the line unless the model has to be put in.
+    fn openai(&self, line: &Bytes, body: &RawValue, names_model: bool) -> Bytes {
+        match &self.model {
+            Some(model) if !names_model => {
+                let mut spliced = Vec::new();
+                splice_model(body, model, &mut spliced);
+                spliced.into()
+            }
+            _ => line.slice_ref(body.get().as_bytes()),
+        }
+    }
+}
+
+impl Around {
+    /// Prepares what is the same for every prompt.
+    fn new(spec: &CanonicalSpec) -> Self {
+        let start = format!(r#"{{"model":{}"#, json(spec.model.as_deref().unwrap_or_default()));
+        let (before, is_open, closing) = match (spec.endpoint, spec.system_prompt.as_deref()) {
+            (Endpoint::Responses, None) => (format!(r#"{start},"input":"#), false, ""),
+            (Endpoint::Responses, Some(system)) => (
+                format!(r#"{start},"instructions":{},"input":"#, json(system)),
+                false,
+                "",
+            ),
+            (Endpoint::Completions, None) => (format!(r#"{start},"prompt":"#), false, ""),
+            (Endpoint::Completions, Some(system)) => {
+                let closed = json(&format!("{system}\n\n"));
+                let open = closed.strip_suffix('"').unwrap_or(&closed);
+                (format!(r#"{start},"prompt":{open}"#), true, "")
+            }
+            // A job's spec refuses prompts for embeddings and moderations.
+            (Endpoint::ChatCompletions | Endpoint::Embeddings | Endpoint::Moderations, system) => {
+                let message = |system| format!(r#"{{"role":"system","content":{}}},"#, json(system));
+                let system = system.map(message).unwrap_or_default();
+                (
+                    format!(r#"{start},"messages":[{system}{{"role":"user","content":"#),
+                    false,
+                    "}]",
+                )
+            }
+        };
+        let members = further_members(spec);
+        let comma = if members.is_empty() { "" } else { "," };
+        let object = Value::Object(members).to_string();
+        let rest = object.strip_prefix('{').unwrap_or(&object);
+        Self {
+            before,
+            is_open,
+            after: format!("{closing}{comma}{rest}"),
+        }
+    }
+
+    fn with(&self, prompt: &RawValue) -> Bytes {
+        let token = prompt.get();
+        let token = if self.is_open {
+            token.strip_prefix('"').unwrap_or(token)
+        } else {
+            token
+        };
+        [self.before.as_str(), token, self.after.as_str()].concat().into()
+    }
+}
+
+/// The job's parameters, and its bound on the answer unless one of them is one.
+fn further_members(spec: &CanonicalSpec) -> Map<String, Value> {
+    let mut members = spec.parameters.clone();
+    if let Some(bound) = spec.max_output_tokens
+        && !BOUNDS.iter().any(|name| members.contains_key(*name))
+    {
+        members.insert(bound_name(spec).to_owned(), bound.into());
+    }
+    members
+}
+
+fn bound_name(spec: &CanonicalSpec) -> &'static str {
+    match (spec.endpoint, spec.provider.kind) {
+        (Endpoint::Responses, _) => "max_output_tokens",
+        (Endpoint::ChatCompletions, ProviderKind::OpenAi) => "max_completion_tokens",
+        _ => "max_tokens",
+    }
+}
+
+fn json(text: &str) -> String {
+    serde_json::to_string(text).expect("invariant: a string has a JSON form")
+}
+
+/// What the answer to an OpenAI body is expected to cost at most.
+fn output_tokens(body: &RawValue, endpoint: Endpoint) -> u32 {
+    #[derive(Deserialize, Default)]
+    #[expect(clippy::struct_field_names, reason = "these are the names in the body")]
+    struct Bounds<'a> {
+        #[serde(borrow)]
+        max_completion_tokens: Option<&'a RawValue>,
+        #[serde(borrow)]
+        max_output_tokens: Option<&'a RawValue>,
+        #[serde(borrow)]
+        max_tokens: Option<&'a RawValue>,
+    }
+    if matches!(endpoint, Endpoint::Embeddings | Endpoint::Moderations) {
+        return 0;
+    }
+    let bounds: Bounds<'_> = serde_json::from_str(body.get()).unwrap_or_default();
+    [
+        bounds.max_completion_tokens,
+        bounds.max_output_tokens,
+        bounds.max_tokens,
+    ]
+    .into_iter()
+    .flatten()
+    .find_map(|bound| bound.get().parse().ok())
+    .unwrap_or(UNBOUNDED_OUTPUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use penstock_batchfile::Format;
+    use penstock_job::spec::{CanonicalInput, CanonicalProvider, OnInvalid};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(format: Format, endpoint: Endpoint) -> CanonicalSpec {
+        CanonicalSpec {
+            input: CanonicalInput {
+                uri: "in.jsonl".to_owned(),
+                generation: "1".to_owned(),
+            },
+            format,
+            strict: false,
+            on_invalid: OnInvalid::Skip,
+            max_line_bytes: 8 << 20,
+            provider: CanonicalProvider {
+                kind: ProviderKind::OpenAiCompatible,
+                base_url: None,
+                routes: BTreeMap::new(),
+            },
+            model: Some("m".to_owned()),
+            endpoint,
+            system_prompt: None,
+            max_output_tokens: None,
+            parameters: Map::new(),
+            run: String::new(),
+        }
+    }
+
+    fn compose(spec: &CanonicalSpec, line: &str) -> (String, u32) {
+        let composer = Composer::new(spec);
+        let line = Bytes::copy_from_slice(line.as_bytes());
+        let request = composer.compose(&line).unwrap();
+        (
+            String::from_utf8(request.body.to_vec()).unwrap(),
+            request.output_tokens,
+        )
+    }
+
+    #[test]
+    fn a_prompt_becomes_the_body_of_each_endpoint() {
+        let line = r#"{"prompt_id":1,"prompt":"a\u00e9\n"}"#;
+        for (endpoint, system_prompt, expected) in [
+            (
+                Endpoint::ChatCompletions,
+                None,
+                r#"{"model":"m","messages":[{"role":"user","content":"a\u00e9\n"}]}"#,
+            ),
+            (
+                Endpoint::ChatCompletions,
+                Some("be \"brief\""),
+                r#"{"model":"m","messages":[{"role":"system","content":"be \"brief\""},{"role":"user","content":"a\u00e9\n"}]}"#,
+            ),
+            (Endpoint::Responses, None, r#"{"model":"m","input":"a\u00e9\n"}"#),
+            (
+                Endpoint::Responses,
+                Some("s"),
+                r#"{"model":"m","instructions":"s","input":"a\u00e9\n"}"#,
+            ),
+            (
+                Endpoint::Completions,
+                None,
+                r#"{"model":"m","prompt":"a\u00e9\n"}"#,
+            ),
+            (
+                Endpoint::Completions,
+                Some("say \"s\""),
+                r#"{"model":"m","prompt":"say \"s\"\n\na\u00e9\n"}"#,
+            ),
+        ] {
+            let system_prompt = system_prompt.map(str::to_owned);
+            let spec = CanonicalSpec {
+                system_prompt,
+                ..spec(Format::Prompts, endpoint)
+            };
+            assert_eq!(compose(&spec, line), (expected.to_owned(), UNBOUNDED_OUTPUT));
+        }
+    }
+
+    #[test]
+    fn the_bound_on_an_answer_has_the_name_that_its_server_knows() {
+        for (endpoint, kind, name) in [
+            (
+                Endpoint::ChatCompletions,
+                ProviderKind::OpenAi,
+                "max_completion_tokens",
+            ),
+            (
+                Endpoint::ChatCompletions,
+                ProviderKind::OpenAiCompatible,
+                "max_tokens",
+            ),
+            (Endpoint::ChatCompletions, ProviderKind::Simulated, "max_tokens"),
+            (Endpoint::Responses, ProviderKind::OpenAi, "max_output_tokens"),
+            (Endpoint::Completions, ProviderKind::OpenAi, "max_tokens"),
+        ] {
+            let mut spec = CanonicalSpec {
+                max_output_tokens: Some(9),
+                ..spec(Format::Prompts, endpoint)
+            };
+            spec.provider.kind = kind;
+            spec.parameters.insert("temperature".to_owned(), json!(0.5));
+            let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(
+                (&body[name], &body["temperature"], output_tokens),
+                (&json!(9), &json!(0.5), 9)
+            );
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_bounds_the_answer_goes_before_the_jobs_bound() {
+        let mut spec = CanonicalSpec {
+            max_output_tokens: Some(9),
+            ..spec(Format::Prompts, Endpoint::ChatCompletions)
+        };
+        spec.parameters
+            .insert("max_completion_tokens".to_owned(), json!(7));
+        let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
+        assert!(body.ends_with(r#","max_completion_tokens":7}"#), "{body}");
+        assert_eq!(output_tokens, 7);
+    }
+
+    #[test]
+    fn an_openai_body_is_a_slice_of_its_line() {
+        let composer = Composer::new(&spec(Format::OpenAi, Endpoint::ChatCompletions));
+        let line = Bytes::from_static(br#"{"custom_id":"a","body":{ "model":"own", "max_tokens": 5 }}"#);
+        let request = composer.compose(&line).unwrap();
+        assert_eq!(request.body, br#"{ "model":"own", "max_tokens": 5 }"#[..]);
+        assert_eq!(
+            line.slice_ref(&request.body),
+            request.body,
+            "the bytes are the line's own"
+        );
+        assert_eq!((request.model.as_ref(), request.output_tokens), ("own", 5));
+        assert_eq!(request.input_tokens as usize, request.body.len() / 4);
+    }
+
+    #[test]
+    fn a_body_without_a_model_gets_the_jobs() {
+        let spec = spec(Format::OpenAi, Endpoint::Embeddings);
+        let (body, output_tokens) = compose(&spec, r#"{"custom_id":"a","body":{"input":"x"}}"#);
+        assert_eq!(
+            (body.as_str(), output_tokens),
+            (r#"{"model":"m","input":"x"}"#, 0)
+        );
+    }
+
+    #[test]
+    fn a_line_that_validation_would_not_let_through_is_refused() {
+        let composer = Composer::new(&spec(Format::Prompts, Endpoint::ChatCompletions));
+        assert!(composer.compose(&Bytes::from_static(b"{}")).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn every_prompt_arrives_as_it_was_meant(prompt in ".*", system in proptest::option::of(".*")) {
+            for endpoint in [Endpoint::ChatCompletions, Endpoint::Responses, Endpoint::Completions] {
+                let spec = CanonicalSpec { system_prompt: system.clone(), ..spec(Format::Prompts, endpoint) };
+                let (body, _) = compose(&spec, &json!({"prompt_id": 1, "prompt": prompt}).to_string());
+                let body: Value = serde_json::from_str(&body).unwrap();
+                let (system_sent, prompt_sent) = match endpoint {
+                    Endpoint::Responses => (body["instructions"].as_str(), body["input"].as_str()),
+                    Endpoint::Completions => (system.as_deref(), body["prompt"].as_str().map(|sent| {
+                        let start = system.as_deref().map(|system| format!("{system}\n\n")).unwrap_or_default();
+                        sent.strip_prefix(&start).expect("the system prompt comes first")
+                    })),
+                    _ => {
+                        let messages = body["messages"].as_array().unwrap();
+                        let user = messages.last().unwrap()["content"].as_str();
+                        ((messages.len() == 2).then(|| messages[0]["content"].as_str()).flatten(), user)
+                    }
+                };
+                prop_assert_eq!(system_sent, system.as_deref());
+                prop_assert_eq!(prompt_sent, Some(prompt.as_str()));
+            }
+        }
+    }
+}
