@@ -62,7 +62,8 @@ pub enum Enforcement {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenCharge {
-    /// The prompt and the most tokens that the answer may have, both when the request arrives.
+    /// The prompt and the most tokens that the request allows its answer, both when it arrives. A request that
+    /// allows any number reserves none for its answer.
     #[default]
     Reserved,
     /// The prompt when the request arrives, the answer when it is finished.

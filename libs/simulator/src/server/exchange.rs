@@ -11,7 +11,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::SemaphorePermit,
+    time::{sleep, timeout},
+};
 
 use super::{
     body::{AnswerBody, Dropped, Ending},
@@ -97,9 +100,34 @@ async fn serve(
     question: &Question,
 ) -> Option<Reply> {
     let settings = &in_force.settings;
-    if let Err(refusal) = check_key(settings, key) {
-        return Some(refuse(visit, in_force, &refusal, HeaderMap::new()).await);
-    }
+    let mut headers = HeaderMap::new();
+    let place = match pass(visit, settings, key, question, &mut headers) {
+        Ok(()) => take_slot(visit, in_force).await?,
+        Err(refusal) => Err(refusal),
+    };
+    let _slot = match place {
+        Ok(slot) => slot,
+        Err(refusal) => return Some(refuse(visit, in_force, &refusal, headers).await),
+    };
+    let reply = work(visit, settings, question, headers).await?;
+    let (now, tokens) = (visit.provider.elapsed(), u64::from(reply.output_tokens));
+    visit
+        .provider
+        .limiter()
+        .charge_answer(&settings.limits, now, tokens);
+    Some(reply)
+}
+
+/// Everything that can be refused before work begins, in the order in which providers do it. `headers` are
+/// those of the answer, whichever it will be.
+fn pass(
+    visit: &mut Visit,
+    settings: &ProviderSettings,
+    key: Option<&str>,
+    question: &Question,
+    headers: &mut HeaderMap,
+) -> Result<(), Refusal> {
+    check_key(settings, key)?;
     let circumstances = Circumstances {
         key,
         prompt: question.prompt_hash,
@@ -107,56 +135,52 @@ async fn serve(
         now: visit.arrival.now,
     };
     let fault = fault::decide(settings.seed, &settings.faults, circumstances);
-    if let Some(fault) = fault.filter(|fault| fault.is_before_limits()) {
-        visit.fault = Some(fault);
-        let refusal = fault.refusal()?;
-        return Some(refuse(visit, in_force, &refusal, HeaderMap::new()).await);
+    let refusal = fault.and_then(Fault::refusal);
+    if fault.is_some_and(Fault::is_before_limits) {
+        visit.fault = fault;
+        return refusal.map_or(Ok(()), Err);
     }
     if settings
         .models
         .as_ref()
         .is_some_and(|models| !models.contains(&question.model))
     {
-        let refusal = Refusal::model_not_found(&question.model);
-        return Some(refuse(visit, in_force, &refusal, HeaderMap::new()).await);
+        return Err(Refusal::model_not_found(&question.model));
     }
     let (admitted, readings) = admit(&visit.provider, settings, question);
-    let mut headers = HeaderMap::new();
-    limit::write_headers(&mut headers, settings.limits.headers, &readings);
+    limit::write_headers(headers, settings.limits.headers, &readings);
     if let Err(exceeded) = admitted {
         let (refusal, retry) =
             limit::refusal(&settings.limits, &exceeded, &question.model, SystemTime::now());
         headers.extend(retry);
-        return Some(refuse(visit, in_force, &refusal, headers).await);
+        return Err(refusal);
     }
     visit.fault = fault;
-    if let Some(refusal) = fault.and_then(Fault::refusal) {
-        return Some(refuse(visit, in_force, &refusal, headers).await);
-    }
-    let _slot = match &in_force.slots {
-        None => None,
-        Some(slots) => match settings.slots.map(|slots| slots.when_full) {
-            Some(WhenFull::Refuse) => match slots.try_acquire() {
-                Ok(slot) => Some(slot),
-                Err(_) => {
-                    return Some(refuse(visit, in_force, &Refusal::all_slots_taken(), headers).await);
-                }
-            },
-            _ => visit
+    refusal.map_or(Ok(()), Err)
+}
+
+/// A place to work in, if the server has only so many; `None` when the server gives up waiting for one.
+async fn take_slot<'a>(
+    visit: &Visit,
+    in_force: &'a InForce,
+) -> Option<Result<Option<SemaphorePermit<'a>>, Refusal>> {
+    match &in_force.slots {
+        None => Some(Ok(None)),
+        Some((WhenFull::Refuse, slots)) => Some(
+            slots
+                .try_acquire()
+                .map(Some)
+                .map_err(|_| Refusal::all_slots_taken()),
+        ),
+        Some((WhenFull::Queue, slots)) => {
+            let slot = visit
                 .provider
                 .abandon
                 .run_until_cancelled(slots.acquire())
-                .await?
-                .ok(),
-        },
-    };
-    let reply = work(visit, settings, question, headers).await?;
-    visit.provider.limiter().charge_answer(
-        &settings.limits,
-        visit.provider.elapsed(),
-        u64::from(reply.output_tokens),
-    );
-    Some(reply)
+                .await?;
+            Some(Ok(slot.ok()))
+        }
+    }
 }
 
 /// Takes the time that an answer takes, and carries out the fault that damages it.

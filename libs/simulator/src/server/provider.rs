@@ -21,14 +21,14 @@ use crate::{
     fault::Moment,
     limit::Limiter,
     log::{Log, LogEntry},
-    settings::{InvalidSettings, ProviderSettings},
+    settings::{InvalidSettings, ProviderSettings, WhenFull},
 };
 
 /// The settings in force and what began with them.
 #[derive(Debug)]
 pub(super) struct InForce {
     pub(super) settings: ProviderSettings,
-    pub(super) slots: Option<Semaphore>,
+    pub(super) slots: Option<(WhenFull, Semaphore)>,
     since: Instant,
     /// Arrivals before these settings.
     arrivals_before: u64,
@@ -78,7 +78,9 @@ pub(super) struct Counters {
 
 impl InForce {
     fn new(settings: ProviderSettings, since: Instant, arrivals_before: u64) -> Self {
-        let slots = settings.slots.map(|slots| Semaphore::new(slots.at_once as usize));
+        let slots = settings
+            .slots
+            .map(|slots| (slots.when_full, Semaphore::new(slots.at_once as usize)));
         Self {
             settings,
             slots,
