@@ -70,11 +70,7 @@ impl Budget {
     }
 
     fn reservation(&self, line_bytes: usize, permit: Permit) -> Reservation {
-        Reservation {
-            budget: self.clone(),
-            used: line_bytes,
-            permit,
-        }
+        Reservation { budget: self.clone(), used: line_bytes, permit }
     }
 }
 
@@ -119,10 +115,7 @@ impl Reservation {
 }
 
 async fn acquire(semaphore: &Arc<Semaphore>, units: u32) -> OwnedSemaphorePermit {
-    Arc::clone(semaphore)
-        .acquire_many_owned(units)
-        .await
-        .expect("invariant: a budget is never closed")
+    Arc::clone(semaphore).acquire_many_owned(units).await.expect("invariant: a budget is never closed")
 }
 
 fn units(bytes: usize) -> u32 {
@@ -143,9 +136,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reservation_waits_until_another_is_dropped() {
         let budget = Budget::new(40 * KIB);
-        let held: Vec<_> = (0..4)
-            .map(|_| budget.try_reserve(2 * KIB).expect("room for four"))
-            .collect();
+        let held: Vec<_> = (0..4).map(|_| budget.try_reserve(2 * KIB).expect("room for four")).collect();
         assert!(budget.try_reserve(1).is_none());
         assert!(timeout(Duration::from_secs(1), budget.reserve(1)).await.is_err());
         drop(held);
@@ -179,9 +170,7 @@ mod tests {
         let budget = Budget::new(40 * KIB);
         let _lane = budget.reserve(100 * KIB).await;
         let mut growing = budget.reserve(2 * KIB).await;
-        let others: Vec<_> = (0..3)
-            .map(|_| budget.try_reserve(2 * KIB).expect("room for four"))
-            .collect();
+        let others: Vec<_> = (0..3).map(|_| budget.try_reserve(2 * KIB).expect("room for four")).collect();
         let grown = tokio::spawn(async move {
             growing.grow(20 * KIB).await;
             growing
@@ -189,10 +178,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!grown.is_finished());
         drop(others);
-        let growing = timeout(Duration::from_secs(1), grown)
-            .await
-            .expect("memory is free")
-            .unwrap();
+        let growing = timeout(Duration::from_secs(1), grown).await.expect("memory is free").unwrap();
         assert!(matches!(growing.permit, Permit::Shared(_)));
     }
 
@@ -200,10 +186,8 @@ mod tests {
     async fn answers_that_all_outgrow_a_full_budget_end_one_after_the_other() {
         let budget = Budget::new(64 * KIB);
         let begun = Instant::now();
-        let requests = join_all((0..7).map(|_| budget.reserve(KIB)))
-            .await
-            .into_iter()
-            .map(|mut reservation| {
+        let requests =
+            join_all((0..7).map(|_| budget.reserve(KIB))).await.into_iter().map(|mut reservation| {
                 tokio::spawn(async move {
                     // Each answer alone is larger than the whole budget, and comes in pieces.
                     for _ in 0..10 {
@@ -213,9 +197,7 @@ mod tests {
                 })
             });
         let requests: Vec<_> = requests.collect();
-        let all = timeout(Duration::from_mins(1), join_all(requests))
-            .await
-            .expect("no deadlock");
+        let all = timeout(Duration::from_mins(1), join_all(requests)).await.expect("no deadlock");
         assert!(all.iter().all(Result::is_ok));
         assert!(begun.elapsed() <= Duration::from_secs(8), "{:?}", begun.elapsed());
         assert_eq!(budget.shared.available_permits(), 64);

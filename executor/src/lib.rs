@@ -1,1 +1,48 @@
-//! To be written.
+//! The executor: one job, from claim to receipt. It knows nothing of Kubernetes.
+//!
+//! A tour, in the order in which a job goes through:
+//!
+//! | module | steps of the job protocol (`docs/protocol.md`) |
+//! |---|---|
+//! | [`run`] | the order of everything below |
+//! | `claim` | claim, adopt, seal, recover (C1-C9) |
+//! | `ingest` | windows of the input, copied to local disk and planned |
+//! | `dispatch` | which line goes when, and what becomes of each attempt (R1, R2) |
+//! | [`provider`] | how a provider is spoken to and what its answers mean |
+//! | `results` | from outcomes to durable parts (R3) |
+//! | `ledger`, `checkpoint` | manifest and completed set, and `state.json` (R4-R6) |
+//! | `answer` | the loops side by side, stopping (R7), and what ends them early (E1-E3) |
+//! | `end_early` | records for undone lines (E4) |
+//! | `finalise` | reconcile, freeze, compose, receipt, clean (F1-F6) |
+//!
+//! Four loops run side by side while lines are answered, joined by bounded channels: *ingest* hands windows to
+//! *dispatch*, whose attempts hand outcomes to *collect*, whose uploads enter the ledger, which the *checkpoint* loop
+//! writes. A slow output therefore slows dispatch down, and nothing grows.
+
+mod answer;
+mod board;
+pub mod budget;
+mod checkpoint;
+mod claim;
+mod clock;
+mod dispatch;
+mod end_early;
+mod error;
+mod finalise;
+mod halt;
+mod ingest;
+mod job;
+mod ledger;
+mod memory;
+mod output;
+pub mod provider;
+mod records;
+mod results;
+mod run;
+mod state_object;
+
+pub use board::{Board, Progress, Stage};
+pub use error::RunError;
+pub use halt::Stop;
+pub use job::{EndingRequest, INPUT_MODIFIED, Job};
+pub use run::{Finished, run};

@@ -42,12 +42,8 @@ const BILLING: [&str; 6] = [
 ];
 
 /// Codes of a 403 that refuse this line alone.
-const OF_THE_LINE: [&str; 4] = [
-    "model_not_found",
-    "content_filter",
-    "content_policy_violation",
-    "moderation_blocked",
-];
+const OF_THE_LINE: [&str; 4] =
+    ["model_not_found", "content_filter", "content_policy_violation", "moderation_blocked"];
 
 /// What is to be done about a line that was sent.
 #[derive(Debug, Clone)]
@@ -143,10 +139,9 @@ fn of_refusal<'a>(answer: &Answer, status: StatusCode, body: &ErrorBody) -> Disp
         }
         429 => of_rate_refusal(answer, status, body, &message),
         503 if body.is_any(&["slow_down"]) || message.contains("slow down") => throttled(answer, body),
-        408 | 409 | 425 | 500..=599 => Disposition::Retry {
-            cause: cause(status, body),
-            after: pause(answer, body),
-        },
+        408 | 409 | 425 | 500..=599 => {
+            Disposition::Retry { cause: cause(status, body), after: pause(answer, body) }
+        }
         _ => Disposition::Failed(cause(status, body)),
     }
 }
@@ -159,10 +154,8 @@ fn of_rate_refusal<'a>(
 ) -> Disposition<'a> {
     const PER_DAY: [&str; 4] = ["per day", "per-day", "perday", "daily"];
     let stated = body.stated_limit();
-    let is_beyond_limit = stated
-        .limit
-        .zip(stated.requested)
-        .is_some_and(|(limit, requested)| requested > limit);
+    let is_beyond_limit =
+        stated.limit.zip(stated.requested).is_some_and(|(limit, requested)| requested > limit);
     if PER_DAY.iter().any(|words| message.contains(words)) {
         blocked(Reason::DayQuotaExhausted, answer, status, body)
     } else if is_beyond_limit || message.starts_with("request too large") {
@@ -196,30 +189,16 @@ fn throttled<'a>(answer: &Answer, body: &ErrorBody) -> Disposition<'a> {
     {
         *hint = body.stated_limit().hint();
     }
-    Disposition::Throttled {
-        dimension,
-        after: pause(answer, body),
-        hints,
-    }
+    Disposition::Throttled { dimension, after: pause(answer, body), hints }
 }
 
 fn blocked<'a>(reason: Reason, answer: &Answer, status: StatusCode, body: &ErrorBody) -> Disposition<'a> {
-    let after = answer
-        .retry_after
-        .or_else(|| body.wait())
-        .map(|wait| wait.min(LONGEST));
-    Disposition::Blocked {
-        reason,
-        after,
-        message: cause(status, body).message,
-    }
+    let after = answer.retry_after.or_else(|| body.wait()).map(|wait| wait.min(LONGEST));
+    Disposition::Blocked { reason, after, message: cause(status, body).message }
 }
 
 fn pause(answer: &Answer, body: &ErrorBody) -> Option<Duration> {
-    answer
-        .retry_after
-        .or_else(|| body.wait())
-        .map(|wait| wait.min(LONGEST_PAUSE))
+    answer.retry_after.or_else(|| body.wait()).map(|wait| wait.min(LONGEST_PAUSE))
 }
 
 /// The status of an error that came as a success.
@@ -265,10 +244,7 @@ fn no_text(finish: Option<&str>) -> Cause {
 
 impl Cause {
     fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code: Cow::Borrowed(code),
-            message: message.into(),
-        }
+        Self { code: Cow::Borrowed(code), message: message.into() }
     }
 }
 

@@ -92,18 +92,13 @@ pub(super) struct Lease<'a>(&'a Member);
 impl Pools {
     /// Pools that are made for `in_flight` requests at once.
     pub(super) fn new(in_flight: usize) -> Self {
-        Self {
-            in_flight: in_flight.max(1),
-            pools: HashMap::new(),
-        }
+        Self { in_flight: in_flight.max(1), pools: HashMap::new() }
     }
 
     /// The pool for requests to `url`.
     pub(super) fn pool(&mut self, url: &Url, tls: &Tls) -> Result<Arc<Pool>, ClientError> {
-        let needs = Needs {
-            tls: (url.scheme() == "https").then(|| tls.clone()),
-            is_loopback: is_loopback(url),
-        };
+        let needs =
+            Needs { tls: (url.scheme() == "https").then(|| tls.clone()), is_loopback: is_loopback(url) };
         if let Some(pool) = self.pools.get(&needs) {
             return Ok(Arc::clone(pool));
         }
@@ -116,31 +111,18 @@ impl Pools {
 impl Pool {
     fn new(needs: &Needs, in_flight: usize) -> Result<Self, ClientError> {
         let tls = needs.tls.as_ref().map(Credentials::read).transpose()?;
-        let count = if tls.is_some() {
-            in_flight.div_ceil(STREAMS_PER_CONNECTION)
-        } else {
-            1
-        };
+        let count = if tls.is_some() { in_flight.div_ceil(STREAMS_PER_CONNECTION) } else { 1 };
         let members = (0..count)
             .map(|_| {
                 let builder = tuned(in_flight);
-                let builder = if needs.is_loopback {
-                    builder.no_proxy()
-                } else {
-                    builder
-                };
+                let builder = if needs.is_loopback { builder.no_proxy() } else { builder };
                 let builder = match &tls {
                     Some(credentials) => credentials.apply(builder),
                     // Nothing is verified, so a machine without CA certificates will do.
                     None => builder.tls_certs_only([]),
                 };
-                let client = builder
-                    .build()
-                    .map_err(|error| ClientError::Build(innermost(&error)))?;
-                Ok(Member {
-                    client,
-                    in_flight: AtomicUsize::new(0),
-                })
+                let client = builder.build().map_err(|error| ClientError::Build(innermost(&error)))?;
+                Ok(Member { client, in_flight: AtomicUsize::new(0) })
             })
             .collect::<Result<_, ClientError>>()?;
         Ok(Self { members })
@@ -220,10 +202,7 @@ impl Credentials {
             (None, None) => None,
             _ => return Err(ClientError::HalfACertificate),
         };
-        Ok(Self {
-            authorities,
-            identity,
-        })
+        Ok(Self { authorities, identity })
     }
 
     fn apply(&self, builder: ClientBuilder) -> ClientBuilder {
@@ -241,19 +220,13 @@ impl Credentials {
 fn authorities(path: &Path) -> Result<Vec<Certificate>, ClientError> {
     let certificates = Certificate::from_pem_bundle(&content(path)?).unwrap_or_default();
     if certificates.is_empty() {
-        return Err(ClientError::Content {
-            path: path.to_owned(),
-            wanted: "certificates",
-        });
+        return Err(ClientError::Content { path: path.to_owned(), wanted: "certificates" });
     }
     Ok(certificates)
 }
 
 fn identity(certificate: &Path, key: &Path) -> Result<Identity, ClientError> {
-    let refuse = |path: &Path, wanted| ClientError::Content {
-        path: path.to_owned(),
-        wanted,
-    };
+    let refuse = |path: &Path, wanted| ClientError::Content { path: path.to_owned(), wanted };
     let mut pem = content(certificate)?;
     if Certificate::from_pem_bundle(&pem).unwrap_or_default().is_empty() {
         return Err(refuse(certificate, "certificates"));
@@ -264,10 +237,7 @@ fn identity(certificate: &Path, key: &Path) -> Result<Identity, ClientError> {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, ClientError> {
-    fs::read(path).map_err(|source| ClientError::File {
-        path: path.to_owned(),
-        source,
-    })
+    fs::read(path).map_err(|source| ClientError::File { path: path.to_owned(), source })
 }
 
 /// The last error of a chain: the others only repeat that something failed.
@@ -299,40 +269,23 @@ mod tests {
 
     #[test]
     fn loopback_is_known_in_each_of_its_forms() {
-        for text in [
-            "http://localhost:1",
-            "http://a.localhost",
-            "http://127.0.0.9",
-            "http://[::1]:8000",
-        ] {
+        for text in ["http://localhost:1", "http://a.localhost", "http://127.0.0.9", "http://[::1]:8000"] {
             assert!(is_loopback(&url(text)), "{text}");
         }
-        for text in [
-            "http://localhost.example.com",
-            "http://10.0.0.1",
-            "http://[::2]",
-            "https://api.openai.com",
-        ] {
+        for text in
+            ["http://localhost.example.com", "http://10.0.0.1", "http://[::2]", "https://api.openai.com"]
+        {
             assert!(!is_loopback(&url(text)), "{text}");
         }
     }
 
     #[test]
     fn a_connection_is_filled_before_the_next_one_is_used() {
-        let member = || Member {
-            client: Client::new(),
-            in_flight: AtomicUsize::new(0),
-        };
-        let pool = Pool {
-            members: Box::new([member(), member()]),
-        };
+        let member = || Member { client: Client::new(), in_flight: AtomicUsize::new(0) };
+        let pool = Pool { members: Box::new([member(), member()]) };
         let mut leases: Vec<_> = (0..150).map(|_| pool.lease()).collect();
-        let counts = || {
-            pool.members
-                .iter()
-                .map(|member| member.in_flight.load(Ordering::Relaxed))
-                .collect::<Vec<_>>()
-        };
+        let counts =
+            || pool.members.iter().map(|member| member.in_flight.load(Ordering::Relaxed)).collect::<Vec<_>>();
         assert_eq!(counts(), [100, 50]);
         leases.truncate(20);
         assert_eq!(counts(), [20, 0]);
@@ -354,32 +307,12 @@ mod tests {
         let empty = folder.path().join("empty.pem");
         fs::write(&empty, "nothing").unwrap();
         let missing = folder.path().join("missing.pem");
-        let refused = |tls: Tls| {
-            Pools::new(1)
-                .pool(&url("https://a"), &tls)
-                .unwrap_err()
-                .to_string()
-        };
-        let missing = refused(Tls {
-            ca_file: Some(missing),
-            ..Tls::default()
-        });
-        assert!(
-            missing.contains("missing.pem") && missing.contains("make it readable"),
-            "{missing}"
-        );
-        let no_certificate = refused(Tls {
-            ca_file: Some(empty.clone()),
-            ..Tls::default()
-        });
-        assert!(
-            no_certificate.contains("empty.pem: it holds no certificates"),
-            "{no_certificate}"
-        );
-        let half = refused(Tls {
-            client_key_file: Some(empty),
-            ..Tls::default()
-        });
+        let refused = |tls: Tls| Pools::new(1).pool(&url("https://a"), &tls).unwrap_err().to_string();
+        let missing = refused(Tls { ca_file: Some(missing), ..Tls::default() });
+        assert!(missing.contains("missing.pem") && missing.contains("make it readable"), "{missing}");
+        let no_certificate = refused(Tls { ca_file: Some(empty.clone()), ..Tls::default() });
+        assert!(no_certificate.contains("empty.pem: it holds no certificates"), "{no_certificate}");
+        let half = refused(Tls { client_key_file: Some(empty), ..Tls::default() });
         assert!(half.contains("name both or none"), "{half}");
     }
 }

@@ -16,9 +16,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
     let mut seconds = 0.0;
     while !rest.is_empty() {
         let (number, behind) = split_number(rest)?;
-        let end = behind
-            .find(|character: char| !character.is_alphabetic())
-            .unwrap_or(behind.len());
+        let end = behind.find(|character: char| !character.is_alphabetic()).unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(end);
         seconds += number * seconds_in(unit)?;
         rest = behind;
@@ -28,9 +26,7 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
 
 /// The duration that a sentence goes on with, such as `9.816s. Visit ...` or `9 seconds.`, in lower case.
 pub(super) fn leading(text: &str) -> Option<Duration> {
-    let mut words = text
-        .split_whitespace()
-        .map(|word| word.trim_end_matches(['.', ',', ';', '!', ')']));
+    let mut words = text.split_whitespace().map(|word| word.trim_end_matches(['.', ',', ';', '!', ')']));
     let first = words.next()?;
     match first.parse::<f64>() {
         Ok(number) => from_seconds(number * words.next().and_then(seconds_in).unwrap_or(1.0)),
@@ -39,9 +35,8 @@ pub(super) fn leading(text: &str) -> Option<Duration> {
 }
 
 fn split_number(text: &str) -> Option<(f64, &str)> {
-    let end = text
-        .find(|character: char| !character.is_ascii_digit() && character != '.')
-        .unwrap_or(text.len());
+    let end =
+        text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     Some((number.parse().ok()?, rest))
 }
@@ -83,18 +78,7 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_not_guessed() {
-        for text in [
-            "",
-            "s",
-            "5x",
-            "1m-2s",
-            "--",
-            ".",
-            "..s",
-            "2026-10-21T07:28:00Z",
-            "1e400",
-            "-3",
-        ] {
+        for text in ["", "s", "5x", "1m-2s", "--", ".", "..s", "2026-10-21T07:28:00Z", "1e400", "-3"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -44,11 +44,9 @@ impl ErrorBody {
         match serde_json::from_slice(body) {
             Ok(Value::Object(root)) => Self::of(&root),
             // Google's gateways wrap the object into an array.
-            Ok(Value::Array(items)) => items
-                .first()
-                .and_then(Value::as_object)
-                .map(Self::of)
-                .unwrap_or_default(),
+            Ok(Value::Array(items)) => {
+                items.first().and_then(Value::as_object).map(Self::of).unwrap_or_default()
+            }
             _ => Self::default(),
         }
     }
@@ -56,34 +54,26 @@ impl ErrorBody {
     fn of(root: &Map<String, Value>) -> Self {
         match root.get("error") {
             Some(Value::Object(error)) => Self::of_members(error),
-            Some(Value::String(message)) => Self {
-                message: Some(shortened(message)),
-                ..Self::of_members(root)
-            },
+            Some(Value::String(message)) => {
+                Self { message: Some(shortened(message)), ..Self::of_members(root) }
+            }
             _ => Self::of_members(root),
         }
     }
 
     fn of_members(members: &Map<String, Value>) -> Self {
-        let text = |name| {
-            members
-                .get(name)
-                .and_then(Value::as_str)
-                .filter(|text| !text.is_empty())
-        };
+        let text = |name| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let code = members.get("code");
         let number = match code {
             Some(Value::String(text)) => text.parse().ok(),
             Some(Value::Number(number)) => number.as_u64(),
             _ => None,
         };
-        let message = text("message")
-            .map(shortened)
-            .or_else(|| match members.get("detail") {
-                Some(Value::String(detail)) => Some(shortened(detail)),
-                Some(detail @ (Value::Array(_) | Value::Object(_))) => Some(shortened(&detail.to_string())),
-                _ => None,
-            });
+        let message = text("message").map(shortened).or_else(|| match members.get("detail") {
+            Some(Value::String(detail)) => Some(shortened(detail)),
+            Some(detail @ (Value::Array(_) | Value::Object(_))) => Some(shortened(&detail.to_string())),
+            _ => None,
+        });
         Self {
             code: text("code").filter(|_| number.is_none()).map(shortened),
             kind: text("type").map(shortened),
@@ -99,10 +89,7 @@ impl ErrorBody {
 
     /// Whether the code or the type is one of `words`.
     pub(super) fn is_any(&self, words: &[&str]) -> bool {
-        [&self.code, &self.kind]
-            .into_iter()
-            .flatten()
-            .any(|word| words.contains(&word.as_str()))
+        [&self.code, &self.kind].into_iter().flatten().any(|word| words.contains(&word.as_str()))
     }
 
     /// The wait that the message asks for.
@@ -121,13 +108,7 @@ impl ErrorBody {
         let has_any = |words: &[&str]| words.iter().any(|word| message.contains(word));
         if has_any(&["(tpm)", "(tpd)", "tokens per", "token rate limit", "token count"]) {
             Some(Dimension::Tokens)
-        } else if has_any(&[
-            "(rpm)",
-            "(rpd)",
-            "requests per",
-            "call rate limit",
-            "request rate",
-        ]) {
+        } else if has_any(&["(rpm)", "(rpd)", "requests per", "call rate limit", "request rate"]) {
             Some(Dimension::Requests)
         } else {
             None
@@ -148,27 +129,16 @@ impl ErrorBody {
 impl StatedLimit {
     /// The same as a header would say it.
     pub(super) fn hint(self) -> Hint {
-        let remaining = self
-            .limit
-            .zip(self.used)
-            .map(|(limit, used)| limit.saturating_sub(used));
-        Hint {
-            limit: self.limit,
-            remaining,
-            reset: None,
-        }
+        let remaining = self.limit.zip(self.used).map(|(limit, used)| limit.saturating_sub(used));
+        Hint { limit: self.limit, remaining, reset: None }
     }
 }
 
 /// The number directly behind `word`, as in `limit 30000` or `limit: 30000`.
 fn number_behind(text: &str, word: &str) -> Option<u64> {
     text.match_indices(word).find_map(|(start, _)| {
-        let rest = text[start + word.len()..]
-            .trim_start_matches(':')
-            .strip_prefix(' ')?;
-        let end = rest
-            .find(|character: char| !character.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let rest = text[start + word.len()..].trim_start_matches(':').strip_prefix(' ')?;
+        let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         rest[..end].parse().ok()
     })
 }
@@ -182,12 +152,7 @@ mod tests {
     use super::*;
 
     fn parse(body: &str) -> (Option<String>, Option<String>, Option<u16>) {
-        let ErrorBody {
-            code,
-            message,
-            status,
-            ..
-        } = ErrorBody::parse(body.as_bytes());
+        let ErrorBody { code, message, status, .. } = ErrorBody::parse(body.as_bytes());
         (code, message, status)
     }
 
@@ -202,27 +167,15 @@ mod tests {
     #[test]
     fn each_dialect_is_read() {
         for (body, expected) in [
-            (
-                r#"{"error":{"message":"m","type":"t","param":null,"code":"c"}}"#,
-                said(Some("c"), "m", None),
-            ),
-            (
-                r#"{"error":{"code":"429","message":"m"}}"#,
-                said(None, "m", Some(429)),
-            ),
+            (r#"{"error":{"message":"m","type":"t","param":null,"code":"c"}}"#, said(Some("c"), "m", None)),
+            (r#"{"error":{"code":"429","message":"m"}}"#, said(None, "m", Some(429))),
             (
                 r#"{"object":"error","message":"m","type":"BadRequestError","code":400}"#,
                 said(None, "m", Some(400)),
             ),
-            (
-                r#"{"error":"m","error_type":"overloaded"}"#,
-                said(None, "m", None),
-            ),
+            (r#"{"error":"m","error_type":"overloaded"}"#, said(None, "m", None)),
             (r#"{"detail":"Not Found"}"#, said(None, "Not Found", None)),
-            (
-                r#"{"detail":[{"loc":["body"]}]}"#,
-                said(None, r#"[{"loc":["body"]}]"#, None),
-            ),
+            (r#"{"detail":[{"loc":["body"]}]}"#, said(None, r#"[{"loc":["body"]}]"#, None)),
             (
                 r#"[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}]"#,
                 said(None, "m", Some(429)),
@@ -230,15 +183,9 @@ mod tests {
         ] {
             assert_eq!(parse(body), expected, "{body}");
         }
-        for body in [
-            "",
-            "<html>",
-            "null",
-            "[]",
-            "7",
-            r#"{"error":{}}"#,
-            r#"{"error":{"message":7,"code":null}}"#,
-        ] {
+        for body in
+            ["", "<html>", "null", "[]", "7", r#"{"error":{}}"#, r#"{"error":{"message":7,"code":null}}"#]
+        {
             assert_eq!(parse(body), (None, None, None), "{body}");
         }
     }
@@ -254,22 +201,8 @@ mod tests {
             ..ErrorBody::default()
         };
         let stated = body.stated_limit();
-        assert_eq!(
-            stated,
-            StatedLimit {
-                limit: Some(10_000),
-                used: Some(8_554),
-                requested: Some(3_082)
-            }
-        );
-        assert_eq!(
-            stated.hint(),
-            Hint {
-                limit: Some(10_000),
-                remaining: Some(1_446),
-                reset: None
-            }
-        );
+        assert_eq!(stated, StatedLimit { limit: Some(10_000), used: Some(8_554), requested: Some(3_082) });
+        assert_eq!(stated.hint(), Hint { limit: Some(10_000), remaining: Some(1_446), reset: None });
         assert_eq!(body.dimension(), Some(Dimension::Tokens));
         assert_eq!(body.wait(), Some(Duration::from_millis(9_816)));
     }

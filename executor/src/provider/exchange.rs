@@ -18,10 +18,8 @@ use crate::budget::Reservation;
 pub const LONGEST_ANSWER: usize = 8 << 20;
 
 /// Where providers put their name for a request.
-const REQUEST_ID: [HeaderName; 2] = [
-    HeaderName::from_static("x-request-id"),
-    HeaderName::from_static("request-id"),
-];
+const REQUEST_ID: [HeaderName; 2] =
+    [HeaderName::from_static("x-request-id"), HeaderName::from_static("request-id")];
 
 /// A whole answer.
 #[derive(Debug, Clone)]
@@ -89,20 +87,18 @@ impl fmt::Display for Failure {
                     "no connection to the provider: {detail}; check the base URL, TLS files and network"
                 )
             }
-            FailureKind::Timeout => write!(
-                formatter,
-                "{detail}; raise `request_timeout_seconds` if answers take longer"
-            ),
+            FailureKind::Timeout => {
+                write!(formatter, "{detail}; raise `request_timeout_seconds` if answers take longer")
+            }
             FailureKind::Lost => {
                 write!(
                     formatter,
                     "the provider closed the connection before it answered: {detail}; its logs may tell why"
                 )
             }
-            FailureKind::Truncated => write!(
-                formatter,
-                "the answer broke off: {detail}; the provider's logs may tell why"
-            ),
+            FailureKind::Truncated => {
+                write!(formatter, "the answer broke off: {detail}; the provider's logs may tell why")
+            }
             FailureKind::TooLarge => write!(formatter, "{detail}; ask for less in one line"),
         }
     }
@@ -118,17 +114,8 @@ pub(super) async fn exchange(
     let begun = Instant::now();
     let outcome = timeout(limit, answer(client, request, begun, reservation)).await;
     outcome
-        .unwrap_or_else(|_| {
-            Err(Lost::new(
-                FailureKind::Timeout,
-                format!("no whole answer within {limit:?}"),
-            ))
-        })
-        .map_err(|Lost { kind, detail }| Failure {
-            kind,
-            detail,
-            latency: begun.elapsed(),
-        })
+        .unwrap_or_else(|_| Err(Lost::new(FailureKind::Timeout, format!("no whole answer within {limit:?}"))))
+        .map_err(|Lost { kind, detail }| Failure { kind, detail, latency: begun.elapsed() })
 }
 
 /// A [`Failure`] before its time is known.
@@ -160,10 +147,7 @@ async fn answer(
     begun: Instant,
     reservation: &mut Reservation,
 ) -> Result<Answer, Lost> {
-    let mut response = client
-        .execute(request)
-        .await
-        .map_err(|error| Lost::of(error, FailureKind::Lost))?;
+    let mut response = client.execute(request).await.map_err(|error| Lost::of(error, FailureKind::Lost))?;
     let body = read(&mut response, reservation).await?;
     let headers = response.headers();
     Ok(Answer {
@@ -179,9 +163,7 @@ async fn answer(
 /// Reads a body to its end. Most come in one piece, which is kept as it is; several are gathered in one buffer, whose
 /// whole capacity is reserved before it is allocated.
 async fn read(response: &mut Response, reservation: &mut Reservation) -> Result<Bytes, Lost> {
-    let announced = response
-        .content_length()
-        .and_then(|length| usize::try_from(length).ok());
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
     check(announced.unwrap_or_default())?;
     let Some(first) = piece(response).await? else {
         return Ok(Bytes::new());
@@ -202,10 +184,7 @@ async fn read(response: &mut Response, reservation: &mut Reservation) -> Result<
 }
 
 async fn piece(response: &mut Response) -> Result<Option<Bytes>, Lost> {
-    response
-        .chunk()
-        .await
-        .map_err(|error| Lost::of(error, FailureKind::Truncated))
+    response.chunk().await.map_err(|error| Lost::of(error, FailureKind::Truncated))
 }
 
 async fn append(
@@ -217,10 +196,8 @@ async fn append(
     let length = body.len() + bytes.len();
     check(length)?;
     if length > body.capacity() {
-        let capacity = announced
-            .unwrap_or_default()
-            .max(length)
-            .max((2 * body.capacity()).min(LONGEST_ANSWER));
+        let capacity =
+            announced.unwrap_or_default().max(length).max((2 * body.capacity()).min(LONGEST_ANSWER));
         reservation.grow(capacity - body.capacity()).await;
         body.reserve_exact(capacity - body.len());
     }
@@ -232,15 +209,9 @@ fn check(length: usize) -> Result<(), Lost> {
     if length <= LONGEST_ANSWER {
         return Ok(());
     }
-    Err(Lost::new(
-        FailureKind::TooLarge,
-        format!("the answer is longer than {LONGEST_ANSWER} bytes"),
-    ))
+    Err(Lost::new(FailureKind::TooLarge, format!("the answer is longer than {LONGEST_ANSWER} bytes")))
 }
 
 fn request_id(headers: &HeaderMap) -> Option<Box<str>> {
-    REQUEST_ID
-        .iter()
-        .find_map(|name| headers.get(name)?.to_str().ok())
-        .map(Into::into)
+    REQUEST_ID.iter().find_map(|name| headers.get(name)?.to_str().ok()).map(Into::into)
 }

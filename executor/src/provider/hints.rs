@@ -26,19 +26,11 @@ const TOKENS: Names = Names {
 
 /// The `x-ratelimit-*` headers of OpenAI and of those who follow it; what is missing or no number stays unknown.
 pub(super) fn from_headers(headers: &HeaderMap) -> Hints {
-    Hints {
-        requests: hint(headers, &REQUESTS),
-        tokens: hint(headers, &TOKENS),
-    }
+    Hints { requests: hint(headers, &REQUESTS), tokens: hint(headers, &TOKENS) }
 }
 
 fn hint(headers: &HeaderMap, names: &Names) -> Hint {
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-            .map(str::trim)
-    };
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).map(str::trim);
     Hint {
         limit: text(&names.limit).and_then(|limit| limit.parse().ok()),
         remaining: text(&names.remaining).and_then(|remaining| remaining.parse().ok()),
@@ -65,20 +57,10 @@ mod tests {
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
         .collect();
         let hints = from_headers(&headers);
-        let requests = Hint {
-            limit: Some(500),
-            remaining: Some(499),
-            reset: Some(Duration::from_millis(120)),
-        };
+        let requests =
+            Hint { limit: Some(500), remaining: Some(499), reset: Some(Duration::from_millis(120)) };
         assert_eq!(hints.requests, requests);
-        assert_eq!(
-            hints.tokens,
-            Hint {
-                limit: None,
-                remaining: None,
-                reset: Some(Duration::from_mins(6))
-            }
-        );
+        assert_eq!(hints.tokens, Hint { limit: None, remaining: None, reset: Some(Duration::from_mins(6)) });
         assert_eq!(from_headers(&HeaderMap::new()), Hints::default());
     }
 }

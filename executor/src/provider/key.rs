@@ -107,23 +107,14 @@ impl Key {
     /// Reads the key for the first time.
     pub(super) fn read(source: KeySource) -> Result<Self, KeyError> {
         match read(&source, |name| env::var_os(name)) {
-            Ok(key) => Ok(Self {
-                source,
-                current: RwLock::new(key),
-            }),
-            Err(problem) => Err(KeyError {
-                place: source,
-                problem,
-            }),
+            Ok(key) => Ok(Self { source, current: RwLock::new(key) }),
+            Err(problem) => Err(KeyError { place: source, problem }),
         }
     }
 
     /// The key as last read.
     pub(super) fn current(&self) -> ApiKey {
-        self.current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads the key again and says whether it is another one. The environment of a process does not change, so a
@@ -132,10 +123,8 @@ impl Key {
         if let KeySource::Env(_) = self.source {
             return Ok(false);
         }
-        let key = read(&self.source, |_| None).map_err(|problem| KeyError {
-            place: self.source.clone(),
-            problem,
-        })?;
+        let key = read(&self.source, |_| None)
+            .map_err(|problem| KeyError { place: self.source.clone(), problem })?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let changed = *current != key;
         *current = key;
@@ -174,10 +163,8 @@ mod tests {
 
     fn from_variable(value: Option<&str>) -> Result<ApiKey, KeyError> {
         let place = KeySource::Env("SOME_KEY".to_owned());
-        read(&place, |name| {
-            value.filter(|_| name == "SOME_KEY").map(Into::into)
-        })
-        .map_err(|problem| KeyError { place, problem })
+        read(&place, |name| value.filter(|_| name == "SOME_KEY").map(Into::into))
+            .map_err(|problem| KeyError { place, problem })
     }
 
     #[test]
@@ -198,9 +185,7 @@ mod tests {
             let refused = from_variable(value).unwrap_err().to_string();
             assert!(refused.contains(says) && !refused.contains("sk-"), "{refused}");
         }
-        let missing = Key::read(KeySource::File("/nowhere/key".into()))
-            .unwrap_err()
-            .to_string();
+        let missing = Key::read(KeySource::File("/nowhere/key".into())).unwrap_err().to_string();
         assert!(
             missing.contains("the file /nowhere/key: ") && missing.contains("--api-key-file"),
             "{missing}"

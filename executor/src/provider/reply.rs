@@ -43,10 +43,7 @@ pub(super) fn read(body: &[u8], endpoint: Endpoint, format: Format) -> Result<Re
         Format::OpenAi => Cow::Borrowed(serde_json::from_slice(body).map_err(|_| NoReply::Invalid)?),
         Format::Prompts => text(&top, endpoint)?,
     };
-    Ok(Reply {
-        response,
-        tokens: tokens(top.usage),
-    })
+    Ok(Reply { response, tokens: tokens(top.usage) })
 }
 
 #[derive(Deserialize)]
@@ -70,9 +67,7 @@ struct Top<'a> {
 impl Top<'_> {
     /// Some gateways send their refusals as 200, and a response can fail after it was accepted.
     fn is_refusal(&self) -> bool {
-        let has_result = [self.choices, self.output, self.data, self.results]
-            .iter()
-            .any(Option::is_some);
+        let has_result = [self.choices, self.output, self.data, self.results].iter().any(Option::is_some);
         let has_failed = self.status.is_some_and(|status| status.get() == "\"failed\"");
         self.error.is_some() && (!has_result || has_failed)
     }
@@ -121,49 +116,30 @@ struct Part<'a> {
 fn text<'a>(top: &Top<'a>, endpoint: Endpoint) -> Result<Cow<'a, RawValue>, NoReply> {
     let (text, finish) = match endpoint {
         Endpoint::ChatCompletions => first::<ChatChoice<'_>>(top.choices)
-            .map(|choice| {
-                (
-                    choice.message.as_ref().and_then(message_text),
-                    choice.finish_reason,
-                )
-            })
+            .map(|choice| (choice.message.as_ref().and_then(message_text), choice.finish_reason))
             .unwrap_or_default(),
         Endpoint::Completions => first::<CompletionChoice<'_>>(top.choices)
             .map(|choice| {
-                (
-                    choice.text.filter(|text| is_string(text)).map(Cow::Borrowed),
-                    choice.finish_reason,
-                )
+                (choice.text.filter(|text| is_string(text)).map(Cow::Borrowed), choice.finish_reason)
             })
             .unwrap_or_default(),
         Endpoint::Responses => {
-            let status = top
-                .status
-                .and_then(|status| serde_json::from_str(status.get()).ok());
+            let status = top.status.and_then(|status| serde_json::from_str(status.get()).ok());
             (output_text(top.output), status)
         }
         // A job of prompts has no such endpoint.
         Endpoint::Embeddings | Endpoint::Moderations => (None, None),
     };
-    text.ok_or_else(|| NoReply::NoText {
-        finish: finish.map(Cow::into_owned),
-    })
+    text.ok_or_else(|| NoReply::NoText { finish: finish.map(Cow::into_owned) })
 }
 
 fn message_text<'a>(message: &Message<'a>) -> Option<Cow<'a, RawValue>> {
-    let content = message
-        .content
-        .and_then(|content| match content.get().as_bytes().first() {
-            Some(b'"') => Some(Cow::Borrowed(content)),
-            Some(b'[') => joined(&part_texts(content)),
-            _ => None,
-        });
-    content.or_else(|| {
-        message
-            .refusal
-            .filter(|refusal| is_string(refusal))
-            .map(Cow::Borrowed)
-    })
+    let content = message.content.and_then(|content| match content.get().as_bytes().first() {
+        Some(b'"') => Some(Cow::Borrowed(content)),
+        Some(b'[') => joined(&part_texts(content)),
+        _ => None,
+    });
+    content.or_else(|| message.refusal.filter(|refusal| is_string(refusal)).map(Cow::Borrowed))
 }
 
 fn output_text(output: Option<&RawValue>) -> Option<Cow<'_, RawValue>> {
@@ -180,11 +156,7 @@ fn output_text(output: Option<&RawValue>) -> Option<Cow<'_, RawValue>> {
 /// The string tokens of the text parts; parts of another kind, such as a model's thoughts, have neither member.
 fn part_texts(parts: &RawValue) -> Vec<&RawValue> {
     let parts: Vec<Part<'_>> = serde_json::from_str(parts.get()).unwrap_or_default();
-    parts
-        .into_iter()
-        .filter_map(|part| part.text.or(part.refusal))
-        .filter(|text| is_string(text))
-        .collect()
+    parts.into_iter().filter_map(|part| part.text.or(part.refusal)).filter(|text| is_string(text)).collect()
 }
 
 /// One string token of several, `None` of none. A single one is not copied.
@@ -195,20 +167,16 @@ fn joined<'a>(tokens: &[&'a RawValue]) -> Option<Cow<'a, RawValue>> {
         several => {
             let inner: String = several.iter().map(|token| unquoted(token)).collect();
             let raw = RawValue::from_string(format!("\"{inner}\""));
-            Some(Cow::Owned(raw.expect(
-                "invariant: string tokens joined inside of their quotes are one string token",
-            )))
+            Some(Cow::Owned(
+                raw.expect("invariant: string tokens joined inside of their quotes are one string token"),
+            ))
         }
     }
 }
 
 /// What stands between the quotes of a string token.
 fn unquoted(token: &RawValue) -> &str {
-    token
-        .get()
-        .strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .unwrap_or_default()
+    token.get().strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
 
 fn is_string(value: &RawValue) -> bool {
@@ -231,9 +199,7 @@ struct Usage {
 }
 
 fn tokens(usage: Option<&RawValue>) -> Tokens {
-    let usage: Usage = usage
-        .and_then(|usage| serde_json::from_str(usage.get()).ok())
-        .unwrap_or_default();
+    let usage: Usage = usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default();
     Tokens {
         input: usage.prompt_tokens.or(usage.input_tokens),
         output: usage.completion_tokens.or(usage.output_tokens),
@@ -263,11 +229,7 @@ mod tests {
                 r#"{"choices":[{"message":{"content":"a\u00e9\n\ud83d"}}]}"#,
                 r#""a\u00e9\n\ud83d""#,
             ),
-            (
-                Endpoint::ChatCompletions,
-                r#"{"choices":[{"message":{"content":""}}]}"#,
-                r#""""#,
-            ),
+            (Endpoint::ChatCompletions, r#"{"choices":[{"message":{"content":""}}]}"#, r#""""#),
             (
                 Endpoint::ChatCompletions,
                 r#"{"choices":[{"message":{"content":[{"type":"thinking","thinking":[]},{"type":"text","text":"a\""},{"type":"text","text":"\tb"}]}}]}"#,
@@ -278,11 +240,7 @@ mod tests {
                 r#"{"choices":[{"message":{"content":null,"refusal":"No."}}]}"#,
                 r#""No.""#,
             ),
-            (
-                Endpoint::Completions,
-                r#"{ "choices" : [ { "text" : "x" }, {"text":"y"} ] }"#,
-                r#""x""#,
-            ),
+            (Endpoint::Completions, r#"{ "choices" : [ { "text" : "x" }, {"text":"y"} ] }"#, r#""x""#),
             (
                 Endpoint::Responses,
                 r#"{"error":null,"status":"completed","output":[{"type":"reasoning","content":[{"type":"reasoning_text","text":"hm"}]},{"type":"message","content":[{"type":"output_text","text":"a"}]},{"type":"message","content":[{"type":"refusal","refusal":"b"}]}]}"#,
@@ -295,24 +253,14 @@ mod tests {
 
     #[test]
     fn an_answer_without_text_says_why_it_ended() {
-        let no_text = |finish: Option<&str>| {
-            Err(NoReply::NoText {
-                finish: finish.map(str::to_owned),
-            })
-        };
+        let no_text = |finish: Option<&str>| Err(NoReply::NoText { finish: finish.map(str::to_owned) });
         let cut = r#"{"choices":[{"message":{"content":null},"finish_reason":"length"}]}"#;
         assert_eq!(text_of(cut, Endpoint::ChatCompletions), no_text(Some("length")));
         let incomplete = r#"{"status":"incomplete","output":[]}"#;
-        assert_eq!(
-            text_of(incomplete, Endpoint::Responses),
-            no_text(Some("incomplete"))
-        );
-        for body in [
-            "{}",
-            r#"{"choices":[]}"#,
-            r#"{"choices":7}"#,
-            r#"{"choices":[{"message":{"content":7}}]}"#,
-        ] {
+        assert_eq!(text_of(incomplete, Endpoint::Responses), no_text(Some("incomplete")));
+        for body in
+            ["{}", r#"{"choices":[]}"#, r#"{"choices":7}"#, r#"{"choices":[{"message":{"content":7}}]}"#]
+        {
             assert_eq!(text_of(body, Endpoint::ChatCompletions), no_text(None), "{body}");
             assert_eq!(text_of(body, Endpoint::Completions), no_text(None), "{body}");
         }
@@ -330,11 +278,7 @@ mod tests {
             r#"{"error":{"code":502,"message":"m"}}"#,
             r#"{"status":"failed","error":{"code":"server_error"},"output":[]}"#,
         ] {
-            assert_eq!(
-                text_of(body, Endpoint::Responses),
-                Err(NoReply::Refusal),
-                "{body}"
-            );
+            assert_eq!(text_of(body, Endpoint::Responses), Err(NoReply::Refusal), "{body}");
         }
     }
 
@@ -343,13 +287,7 @@ mod tests {
         let body = b" {\n \"object\": \"list\", \"data\": [], \"usage\": {\"prompt_tokens\": 8, \"total_tokens\": 8}\n} ";
         let reply = read(body, Endpoint::Embeddings, Format::OpenAi).unwrap();
         assert_eq!(reply.response.get().as_bytes(), body.trim_ascii());
-        assert_eq!(
-            reply.tokens,
-            Tokens {
-                input: Some(8),
-                output: None
-            }
-        );
+        assert_eq!(reply.tokens, Tokens { input: Some(8), output: None });
     }
 
     #[test]
@@ -358,14 +296,8 @@ mod tests {
             let body = format!(r#"{{"choices":[{{"text":"x"}}],"usage":{usage}}}"#);
             answer(&body, Endpoint::Completions).unwrap().1
         };
-        let nine = Tokens {
-            input: Some(9),
-            output: Some(40),
-        };
-        assert_eq!(
-            with(r#"{"prompt_tokens":9,"completion_tokens":40,"details":{}}"#),
-            nine
-        );
+        let nine = Tokens { input: Some(9), output: Some(40) };
+        assert_eq!(with(r#"{"prompt_tokens":9,"completion_tokens":40,"details":{}}"#), nine);
         assert_eq!(with(r#"{"input_tokens":9,"output_tokens":40}"#), nine);
         assert_eq!(
             with(r#"{"prompt_tokens":9,"completion_tokens":40,"input_tokens":0,"output_tokens":0}"#),

@@ -58,12 +58,8 @@ pub(super) struct Composed<'a> {
 
 impl Composer {
     pub(super) fn new(spec: &CanonicalSpec) -> Self {
-        let parameter = BOUNDS
-            .iter()
-            .find_map(|name| spec.parameters.get(*name)?.as_u64());
-        let bound = parameter
-            .and_then(|bound| u32::try_from(bound).ok())
-            .or(spec.max_output_tokens);
+        let parameter = BOUNDS.iter().find_map(|name| spec.parameters.get(*name)?.as_u64());
+        let bound = parameter.and_then(|bound| u32::try_from(bound).ok()).or(spec.max_output_tokens);
         Self {
             rules: Rules {
                 format: spec.format,
@@ -82,20 +78,14 @@ impl Composer {
         let request = parse(line, &self.rules)?;
         let (body, output_tokens) = match request.body {
             Body::Prompt(prompt) => (self.around.with(prompt), self.output_tokens),
-            Body::OpenAi(body) => (
-                self.openai(line, body, request.model.is_some()),
-                output_tokens(body, self.rules.endpoint),
-            ),
+            Body::OpenAi(body) => {
+                (self.openai(line, body, request.model.is_some()), output_tokens(body, self.rules.endpoint))
+            }
         };
         let own = request.model.or_else(|| self.model.as_deref().map(Cow::Borrowed));
         let model = own.expect("invariant: a line that names no model is valid only where the job names one");
         let input_tokens = u32::try_from(body.len() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
-        Ok(Composed {
-            model,
-            body,
-            input_tokens,
-            output_tokens,
-        })
+        Ok(Composed { model, body, input_tokens, output_tokens })
     }
 
     /// The line's own body, as a slice of the line unless the model has to be put in.
@@ -117,11 +107,9 @@ impl Around {
         let start = format!(r#"{{"model":{}"#, json(spec.model.as_deref().unwrap_or_default()));
         let (before, is_open, closing) = match (spec.endpoint, spec.system_prompt.as_deref()) {
             (Endpoint::Responses, None) => (format!(r#"{start},"input":"#), false, ""),
-            (Endpoint::Responses, Some(system)) => (
-                format!(r#"{start},"instructions":{},"input":"#, json(system)),
-                false,
-                "",
-            ),
+            (Endpoint::Responses, Some(system)) => {
+                (format!(r#"{start},"instructions":{},"input":"#, json(system)), false, "")
+            }
             (Endpoint::Completions, None) => (format!(r#"{start},"prompt":"#), false, ""),
             (Endpoint::Completions, Some(system)) => {
                 let closed = json(&format!("{system}\n\n"));
@@ -132,31 +120,19 @@ impl Around {
             (Endpoint::ChatCompletions | Endpoint::Embeddings | Endpoint::Moderations, system) => {
                 let message = |system| format!(r#"{{"role":"system","content":{}}},"#, json(system));
                 let system = system.map(message).unwrap_or_default();
-                (
-                    format!(r#"{start},"messages":[{system}{{"role":"user","content":"#),
-                    false,
-                    "}]",
-                )
+                (format!(r#"{start},"messages":[{system}{{"role":"user","content":"#), false, "}]")
             }
         };
         let members = further_members(spec);
         let comma = if members.is_empty() { "" } else { "," };
         let object = Value::Object(members).to_string();
         let rest = object.strip_prefix('{').unwrap_or(&object);
-        Self {
-            before,
-            is_open,
-            after: format!("{closing}{comma}{rest}"),
-        }
+        Self { before, is_open, after: format!("{closing}{comma}{rest}") }
     }
 
     fn with(&self, prompt: &RawValue) -> Bytes {
         let token = prompt.get();
-        let token = if self.is_open {
-            token.strip_prefix('"').unwrap_or(token)
-        } else {
-            token
-        };
+        let token = if self.is_open { token.strip_prefix('"').unwrap_or(token) } else { token };
         [self.before.as_str(), token, self.after.as_str()].concat().into()
     }
 }
@@ -200,15 +176,11 @@ fn output_tokens(body: &RawValue, endpoint: Endpoint) -> u32 {
         return 0;
     }
     let bounds: Bounds<'_> = serde_json::from_str(body.get()).unwrap_or_default();
-    [
-        bounds.max_completion_tokens,
-        bounds.max_output_tokens,
-        bounds.max_tokens,
-    ]
-    .into_iter()
-    .flatten()
-    .find_map(|bound| bound.get().parse().ok())
-    .unwrap_or(UNBOUNDED_OUTPUT)
+    [bounds.max_completion_tokens, bounds.max_output_tokens, bounds.max_tokens]
+        .into_iter()
+        .flatten()
+        .find_map(|bound| bound.get().parse().ok())
+        .unwrap_or(UNBOUNDED_OUTPUT)
 }
 
 #[cfg(test)]
@@ -224,10 +196,7 @@ mod tests {
 
     fn spec(format: Format, endpoint: Endpoint) -> CanonicalSpec {
         CanonicalSpec {
-            input: CanonicalInput {
-                uri: "in.jsonl".to_owned(),
-                generation: "1".to_owned(),
-            },
+            input: CanonicalInput { uri: "in.jsonl".to_owned(), generation: "1".to_owned() },
             format,
             strict: false,
             on_invalid: OnInvalid::Skip,
@@ -250,10 +219,7 @@ mod tests {
         let composer = Composer::new(spec);
         let line = Bytes::copy_from_slice(line.as_bytes());
         let request = composer.compose(&line).unwrap();
-        (
-            String::from_utf8(request.body.to_vec()).unwrap(),
-            request.output_tokens,
-        )
+        (String::from_utf8(request.body.to_vec()).unwrap(), request.output_tokens)
     }
 
     #[test]
@@ -271,27 +237,12 @@ mod tests {
                 r#"{"model":"m","messages":[{"role":"system","content":"be \"brief\""},{"role":"user","content":"a\u00e9\n"}]}"#,
             ),
             (Endpoint::Responses, None, r#"{"model":"m","input":"a\u00e9\n"}"#),
-            (
-                Endpoint::Responses,
-                Some("s"),
-                r#"{"model":"m","instructions":"s","input":"a\u00e9\n"}"#,
-            ),
-            (
-                Endpoint::Completions,
-                None,
-                r#"{"model":"m","prompt":"a\u00e9\n"}"#,
-            ),
-            (
-                Endpoint::Completions,
-                Some("say \"s\""),
-                r#"{"model":"m","prompt":"say \"s\"\n\na\u00e9\n"}"#,
-            ),
+            (Endpoint::Responses, Some("s"), r#"{"model":"m","instructions":"s","input":"a\u00e9\n"}"#),
+            (Endpoint::Completions, None, r#"{"model":"m","prompt":"a\u00e9\n"}"#),
+            (Endpoint::Completions, Some("say \"s\""), r#"{"model":"m","prompt":"say \"s\"\n\na\u00e9\n"}"#),
         ] {
             let system_prompt = system_prompt.map(str::to_owned);
-            let spec = CanonicalSpec {
-                system_prompt,
-                ..spec(Format::Prompts, endpoint)
-            };
+            let spec = CanonicalSpec { system_prompt, ..spec(Format::Prompts, endpoint) };
             assert_eq!(compose(&spec, line), (expected.to_owned(), UNBOUNDED_OUTPUT));
         }
     }
@@ -299,43 +250,26 @@ mod tests {
     #[test]
     fn the_bound_on_an_answer_has_the_name_that_its_server_knows() {
         for (endpoint, kind, name) in [
-            (
-                Endpoint::ChatCompletions,
-                ProviderKind::OpenAi,
-                "max_completion_tokens",
-            ),
-            (
-                Endpoint::ChatCompletions,
-                ProviderKind::OpenAiCompatible,
-                "max_tokens",
-            ),
+            (Endpoint::ChatCompletions, ProviderKind::OpenAi, "max_completion_tokens"),
+            (Endpoint::ChatCompletions, ProviderKind::OpenAiCompatible, "max_tokens"),
             (Endpoint::ChatCompletions, ProviderKind::Simulated, "max_tokens"),
             (Endpoint::Responses, ProviderKind::OpenAi, "max_output_tokens"),
             (Endpoint::Completions, ProviderKind::OpenAi, "max_tokens"),
         ] {
-            let mut spec = CanonicalSpec {
-                max_output_tokens: Some(9),
-                ..spec(Format::Prompts, endpoint)
-            };
+            let mut spec = CanonicalSpec { max_output_tokens: Some(9), ..spec(Format::Prompts, endpoint) };
             spec.provider.kind = kind;
             spec.parameters.insert("temperature".to_owned(), json!(0.5));
             let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
             let body: Value = serde_json::from_str(&body).unwrap();
-            assert_eq!(
-                (&body[name], &body["temperature"], output_tokens),
-                (&json!(9), &json!(0.5), 9)
-            );
+            assert_eq!((&body[name], &body["temperature"], output_tokens), (&json!(9), &json!(0.5), 9));
         }
     }
 
     #[test]
     fn a_parameter_that_bounds_the_answer_goes_before_the_jobs_bound() {
-        let mut spec = CanonicalSpec {
-            max_output_tokens: Some(9),
-            ..spec(Format::Prompts, Endpoint::ChatCompletions)
-        };
-        spec.parameters
-            .insert("max_completion_tokens".to_owned(), json!(7));
+        let mut spec =
+            CanonicalSpec { max_output_tokens: Some(9), ..spec(Format::Prompts, Endpoint::ChatCompletions) };
+        spec.parameters.insert("max_completion_tokens".to_owned(), json!(7));
         let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
         assert!(body.ends_with(r#","max_completion_tokens":7}"#), "{body}");
         assert_eq!(output_tokens, 7);
@@ -347,11 +281,7 @@ mod tests {
         let line = Bytes::from_static(br#"{"custom_id":"a","body":{ "model":"own", "max_tokens": 5 }}"#);
         let request = composer.compose(&line).unwrap();
         assert_eq!(request.body, br#"{ "model":"own", "max_tokens": 5 }"#[..]);
-        assert_eq!(
-            line.slice_ref(&request.body),
-            request.body,
-            "the bytes are the line's own"
-        );
+        assert_eq!(line.slice_ref(&request.body), request.body, "the bytes are the line's own");
         assert_eq!((request.model.as_ref(), request.output_tokens), ("own", 5));
         assert_eq!(request.input_tokens as usize, request.body.len() / 4);
     }
@@ -360,10 +290,7 @@ mod tests {
     fn a_body_without_a_model_gets_the_jobs() {
         let spec = spec(Format::OpenAi, Endpoint::Embeddings);
         let (body, output_tokens) = compose(&spec, r#"{"custom_id":"a","body":{"input":"x"}}"#);
-        assert_eq!(
-            (body.as_str(), output_tokens),
-            (r#"{"model":"m","input":"x"}"#, 0)
-        );
+        assert_eq!((body.as_str(), output_tokens), (r#"{"model":"m","input":"x"}"#, 0));
     }
 
     #[test]

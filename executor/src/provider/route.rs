@@ -94,13 +94,7 @@ impl Routing {
         let base_url = own.ok_or(ProviderError::NoBaseUrl)?;
         let default = (provider.kind == ProviderKind::OpenAi).then(|| KeySource::Env(OPENAI_KEY.to_owned()));
         let key = provider.api_key.as_ref().or(default.as_ref());
-        Ok(Self::Single(Route::new(
-            base_url,
-            key,
-            &provider.tls,
-            spec.endpoint,
-            &mut pools,
-        )?))
+        Ok(Self::Single(Route::new(base_url, key, &provider.tls, spec.endpoint, &mut pools)?))
     }
 
     /// The route of a model.

@@ -16,6 +16,8 @@ pub enum ExitCode {
     OutputOccupied = 65,
     /// Stored objects are missing or contradict their checksums.
     StorageDamaged = 66,
+    /// The output's storage does not answer; nothing is lost, the same command resumes.
+    StorageUnavailable = 69,
     /// A defect of Penstock: the accounts do not agree, so nothing was published.
     Defect = 70,
     /// Stopped on request, everything known is stored; the same command resumes.
@@ -28,13 +30,14 @@ pub enum ExitCode {
 
 impl ExitCode {
     /// Every code, in numerical order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Completed,
         Self::Failed,
         Self::EndedEarly,
         Self::Configuration,
         Self::OutputOccupied,
         Self::StorageDamaged,
+        Self::StorageUnavailable,
         Self::Defect,
         Self::Stopped,
         Self::ClaimLost,

@@ -89,13 +89,16 @@ pub fn sources<'a>(
         size_bytes: file.size_bytes,
         crc32c: file.crc32c,
     });
-    let parts = parts.iter().enumerate().filter(move |(_, part)| part.name.kind == kind).map(|(index, part)| Source {
-        name: SourceName::Part(index, part.name),
-        generation: &part.generation,
-        lines: u64::from(part.lines),
-        size_bytes: part.size_bytes,
-        crc32c: part.crc32c,
-    });
+    let parts =
+        parts.iter().enumerate().filter(move |(_, part)| part.name.kind == kind).map(|(index, part)| {
+            Source {
+                name: SourceName::Part(index, part.name),
+                generation: &part.generation,
+                lines: u64::from(part.lines),
+                size_bytes: part.size_bytes,
+                crc32c: part.crc32c,
+            }
+        });
     rejected.chain(parts)
 }
 
@@ -258,7 +261,8 @@ mod tests {
         let identity = Identity::of(&crate::spec::tests::canonical());
         let outcomes = Outcomes { succeeded: 4, ..Outcomes::default() };
         let one = plan(&[], &[part(1, Kind::Results, b"aabb")], FINAL_SIZE_LIMIT);
-        let two = plan(&[], &[part(1, Kind::Results, b"aa"), part(2, Kind::Results, b"bb")], FINAL_SIZE_LIMIT);
+        let two =
+            plan(&[], &[part(1, Kind::Results, b"aa"), part(2, Kind::Results, b"bb")], FINAL_SIZE_LIMIT);
         assert_ne!(one, two);
         assert_eq!(decision(&identity, None, &outcomes, &one), decision(&identity, None, &outcomes, &two));
         let cancelled = decision(&identity, Some(EndingReason::Cancelled), &outcomes, &one);

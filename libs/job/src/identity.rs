@@ -88,7 +88,11 @@ fn difference(left: &Value, right: &Value, path: &str) -> Option<String> {
     keys.dedup();
     keys.into_iter().find_map(|key| {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        difference(left_map.get(key).unwrap_or(&Value::Null), right_map.get(key).unwrap_or(&Value::Null), &path)
+        difference(
+            left_map.get(key).unwrap_or(&Value::Null),
+            right_map.get(key).unwrap_or(&Value::Null),
+            &path,
+        )
     })
 }
 
@@ -99,7 +103,11 @@ fn to_value(spec: &CanonicalSpec) -> Value {
 /// Lower-case hex of bytes.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).map(char::from).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]])
+        .map(char::from)
+        .collect()
 }
 
 #[cfg(test)]

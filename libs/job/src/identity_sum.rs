@@ -27,9 +27,17 @@ impl IdentitySum {
         hasher.update(length.to_le_bytes());
         hasher.update(raw_id);
         let digest = hasher.finalize();
+        let mut addend = Self::default();
+        for (limb, bytes) in addend.0.iter_mut().zip(digest.chunks_exact(8)) {
+            *limb = u64::from_be_bytes(bytes.try_into().expect("a chunk has eight bytes"));
+        }
+        self.merge(addend);
+    }
+
+    /// Adds the sum over other lines.
+    pub fn merge(&mut self, other: Self) {
         let mut carry = false;
-        for (limb, bytes) in self.0.iter_mut().rev().zip(digest.rchunks_exact(8)) {
-            let addend = u64::from_be_bytes(bytes.try_into().expect("a chunk has eight bytes"));
+        for (limb, addend) in self.0.iter_mut().zip(other.0).rev() {
             let (sum, first) = limb.overflowing_add(addend);
             let (sum, second) = sum.overflowing_add(u64::from(carry));
             *limb = sum;

@@ -25,9 +25,7 @@ pub const INTAKE: &str = "intake/";
 pub const RECORDS_CONTENT_TYPE: &str = "application/x-ndjson";
 
 /// What kind of outcomes an object holds. One object holds one kind, since a compose cannot split an object.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Lines that succeeded.
@@ -60,12 +58,10 @@ impl Kind {
 
 /// Whether `name` is that of a published file of records.
 pub fn is_final(name: &str) -> bool {
-    !name.contains('/')
-        && name.ends_with(".jsonl")
-        && (name == "results_final.jsonl"
-            || name == "errors.jsonl"
-            || name.starts_with("results_part_")
-            || name.starts_with("errors_part_"))
+    let Some(stem) = name.strip_suffix(".jsonl") else { return false };
+    let numbered =
+        |prefix| stem.strip_prefix(prefix).is_some_and(|number: &str| number.parse::<u32>().is_ok());
+    matches!(stem, "results_final" | "errors") || numbered("results_part_") || numbered("errors_part_")
 }
 
 /// The name of one intermediate result of composing `final_name`.
@@ -155,7 +151,14 @@ mod tests {
 
     #[test]
     fn other_names_are_not_parts() {
-        for name in ["", "parts/", "1-2-r.jsonl", "00000001-00000002-x.jsonl", "00000001-00000002-r.jsonl.tmp", "+0000001-00000002-r.jsonl"] {
+        for name in [
+            "",
+            "parts/",
+            "1-2-r.jsonl",
+            "00000001-00000002-x.jsonl",
+            "00000001-00000002-r.jsonl.tmp",
+            "+0000001-00000002-r.jsonl",
+        ] {
             assert!(name.parse::<PartName>().is_err(), "{name}");
         }
     }

@@ -70,7 +70,9 @@ impl OrdinalSet {
 
     /// The ordinals of `0..end` that are in neither set, in rising order.
     pub fn missing_from<'a>(&'a self, other: &'a Self, end: Ordinal) -> impl Iterator<Item = Ordinal> + 'a {
-        (0..end.get()).map(Ordinal::new).filter(|ordinal| !self.contains(*ordinal) && !other.contains(*ordinal))
+        (0..end.get())
+            .map(Ordinal::new)
+            .filter(|ordinal| !self.contains(*ordinal) && !other.contains(*ordinal))
     }
 
     /// Portable Roaring bytes.

@@ -69,19 +69,33 @@ impl Reason {
     /// One sentence that says what helps.
     pub fn help(self) -> &'static str {
         match self {
-            Self::CredentialsRefused => "Put a valid key where the job reads it; dispatch resumes by itself when a key file changes.",
-            Self::BillingOrZeroQuota => "Add credit or raise the quota with the provider; the job goes on by itself.",
-            Self::DayQuotaExhausted => "The job waits for the provider's next day; raise the quota to go on sooner.",
+            Self::CredentialsRefused => {
+                "Put a valid key where the job reads it; dispatch resumes by itself when a key file changes."
+            }
+            Self::BillingOrZeroQuota => {
+                "Add credit or raise the quota with the provider; the job goes on by itself."
+            }
+            Self::DayQuotaExhausted => {
+                "The job waits for the provider's next day; raise the quota to go on sooner."
+            }
             Self::ProviderUnavailable => "The job retries by itself; look at the provider's status page.",
-            Self::StorageRefused => "Free space or restore write permission; answers are kept and written as soon as it works.",
-            Self::StorageSlow => "Dispatch waits for the output; a faster disk or fewer requests in flight helps.",
+            Self::StorageRefused => {
+                "Free space or restore write permission; answers are kept and written as soon as it works."
+            }
+            Self::StorageSlow => {
+                "Dispatch waits for the output; a faster disk or fewer requests in flight helps."
+            }
             Self::Learning => "Nothing to do: the rate rises until the provider refuses.",
             Self::AtOwnLimit => "Raise --rpm, --tpm or --max-in-flight to go faster.",
             Self::RunningAtLimit => "Ask the provider for a higher limit to go faster.",
             Self::EmptyInput => "Give a file with at least one line.",
             Self::InvalidInput => "Correct the lines that validation names, or run with --on-invalid skip.",
-            Self::InputModified => "Run the changed file with a new --output; what was answered is published here.",
-            Self::OutputOccupied => "Choose another --output, or pass --run NAME with another output to do the work again.",
+            Self::InputModified => {
+                "Run the changed file with a new --output; what was answered is published here."
+            }
+            Self::OutputOccupied => {
+                "Choose another --output, or pass --run NAME with another output to do the work again."
+            }
             Self::CompletionWindowOver => "Run the lines recorded as expired again with a longer --deadline.",
             Self::FinalizationFailed => "Run the same command again to publish.",
         }

@@ -30,7 +30,12 @@ mod tests {
                 fs::write(&path, &text).unwrap();
             }
             let committed = fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(committed, text, "{} is out of date: set UPDATE_SCHEMAS=1 and run again", path.display());
+            assert_eq!(
+                committed,
+                text,
+                "{} is out of date: set UPDATE_SCHEMAS=1 and run again",
+                path.display()
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use penstock_batchfile::{OutcomeKind, Position};
+use penstock_batchfile::{OutcomeKind, Position, Undone};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Value;
@@ -136,19 +136,16 @@ pub enum EndingReason {
 impl EndingReason {
     /// The outcome that each undone line gets.
     pub fn outcome(self) -> OutcomeKind {
-        match self {
-            Self::Cancelled => OutcomeKind::Cancelled,
-            Self::Expired => OutcomeKind::Expired,
-            Self::Abandoned => OutcomeKind::Abandoned,
-        }
+        Undone::from(self).into()
     }
+}
 
-    /// The code in each undone line's record; `batch_expired` is OpenAI's, the others follow it.
-    pub fn record_code(self) -> &'static str {
-        match self {
-            Self::Cancelled => "batch_cancelled",
-            Self::Expired => "batch_expired",
-            Self::Abandoned => "batch_failed",
+impl From<EndingReason> for Undone {
+    fn from(reason: EndingReason) -> Self {
+        match reason {
+            EndingReason::Cancelled => Self::Cancelled,
+            EndingReason::Expired => Self::Expired,
+            EndingReason::Abandoned => Self::Abandoned,
         }
     }
 }
@@ -313,6 +310,15 @@ impl PartOutcomes {
         self.expired += other.expired;
         self.cancelled += other.cancelled;
         self.abandoned += other.abandoned;
+    }
+
+    /// Takes away counts that were added before.
+    pub fn subtract(&mut self, other: Self) {
+        self.succeeded -= other.succeeded;
+        self.failed -= other.failed;
+        self.expired -= other.expired;
+        self.cancelled -= other.cancelled;
+        self.abandoned -= other.abandoned;
     }
 
     /// All of them.

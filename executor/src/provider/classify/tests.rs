@@ -22,19 +22,12 @@ fn summary(outcome: &Result<Answer, Failure>) -> String {
         Disposition::Succeeded(_) => "succeeded".to_owned(),
         Disposition::Failed(cause) => format!("failed {}", cause.code),
         Disposition::Retry { cause, after: None } => format!("retry {}", cause.code),
-        Disposition::Retry {
-            cause,
-            after: Some(after),
-        } => format!("retry {} after {after:?}", cause.code),
+        Disposition::Retry { cause, after: Some(after) } => format!("retry {} after {after:?}", cause.code),
         Disposition::Throttled { dimension, after, .. } => format!("throttled {dimension:?} {after:?}"),
-        Disposition::Blocked {
-            reason, after: None, ..
-        } => format!("blocked {reason}"),
-        Disposition::Blocked {
-            reason,
-            after: Some(after),
-            ..
-        } => format!("blocked {reason} after {after:?}"),
+        Disposition::Blocked { reason, after: None, .. } => format!("blocked {reason}"),
+        Disposition::Blocked { reason, after: Some(after), .. } => {
+            format!("blocked {reason} after {after:?}")
+        }
     }
 }
 
@@ -174,11 +167,7 @@ fn refusals_of_gateways_and_self_hosted_servers() {
             "blocked CredentialsRefused",
         ),
         // OpenRouter, DeepSeek
-        (
-            402,
-            r#"{"error":{"code":402,"message":"Insufficient credits"}}"#,
-            "blocked BillingOrZeroQuota",
-        ),
+        (402, r#"{"error":{"code":402,"message":"Insufficient credits"}}"#, "blocked BillingOrZeroQuota"),
         (
             403,
             r#"{"error":{"code":403,"message":"Your chosen model requires moderation and your input was flagged"}}"#,
@@ -190,11 +179,7 @@ fn refusals_of_gateways_and_self_hosted_servers() {
             "blocked DayQuotaExhausted",
         ),
         // nginx, Cloudflare
-        (
-            413,
-            "<html><h1>413 Request Entity Too Large</h1></html>",
-            "failed http_413",
-        ),
+        (413, "<html><h1>413 Request Entity Too Large</h1></html>", "failed http_413"),
         (502, "<html><h1>502 Bad Gateway</h1></html>", "retry http_502"),
         (520, "", "retry http_520"),
         (301, "", "failed http_301"),
@@ -224,19 +209,10 @@ fn a_success_is_judged_by_its_body() {
         (r#"{"choices":[]}"#, "succeeded"),
         (r#"{"choices":["#, "retry invalid_response"),
         ("<html>", "retry invalid_response"),
-        (
-            r#"{"error":{"code":429,"message":"Rate limit exceeded"}}"#,
-            "throttled None None",
-        ),
+        (r#"{"error":{"code":429,"message":"Rate limit exceeded"}}"#, "throttled None None"),
         (r#"{"error":{"code":400,"message":"bad"}}"#, "failed http_400"),
-        (
-            r#"{"error":{"code":"invalid_prompt","message":"bad"}}"#,
-            "failed invalid_prompt",
-        ),
-        (
-            r#"{"error":{"code":"server_error","message":"sorry"}}"#,
-            "retry server_error",
-        ),
+        (r#"{"error":{"code":"invalid_prompt","message":"bad"}}"#, "failed invalid_prompt"),
+        (r#"{"error":{"code":"server_error","message":"sorry"}}"#, "retry server_error"),
         (r#"{"error":"upstream went away"}"#, "retry http_500"),
     ] {
         assert_eq!(summary(&Ok(answer(200, body))), expected, "{body}");
@@ -245,10 +221,7 @@ fn a_success_is_judged_by_its_body() {
 
 #[test]
 fn an_answer_to_a_prompt_without_text_fails_and_says_what_helps() {
-    let cut = Ok(answer(
-        200,
-        r#"{"choices":[{"message":{"content":null},"finish_reason":"length"}]}"#,
-    ));
+    let cut = Ok(answer(200, r#"{"choices":[{"message":{"content":null},"finish_reason":"length"}]}"#));
     match classify(&cut, Endpoint::ChatCompletions, Format::Prompts) {
         Disposition::Failed(cause) => {
             assert_eq!(cause.code, "no_text");
@@ -267,11 +240,7 @@ fn a_missing_answer_is_retried_and_one_that_is_too_large_is_not() {
         (FailureKind::Truncated, "retry response_truncated"),
         (FailureKind::TooLarge, "failed response_too_large"),
     ] {
-        let failure = Failure {
-            kind,
-            detail: "detail".to_owned(),
-            latency: Duration::ZERO,
-        };
+        let failure = Failure { kind, detail: "detail".to_owned(), latency: Duration::ZERO };
         assert_eq!(summary(&Err(failure)), expected);
     }
 }
@@ -286,14 +255,7 @@ fn headers_go_before_the_text_and_the_text_before_headers_of_another_limit() {
     match classify(&Ok(refusal), Endpoint::ChatCompletions, Format::OpenAi) {
         Disposition::Throttled { after, hints, .. } => {
             assert_eq!(after, Some(Duration::from_secs(11)));
-            assert_eq!(
-                hints.tokens,
-                Hint {
-                    limit: Some(10_000),
-                    remaining: Some(1_446),
-                    reset: None
-                }
-            );
+            assert_eq!(hints.tokens, Hint { limit: Some(10_000), remaining: Some(1_446), reset: None });
             assert_eq!(hints.requests.limit, Some(500));
         }
         other => panic!("{other:?}"),

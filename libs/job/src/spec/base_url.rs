@@ -12,7 +12,9 @@ pub struct BaseUrl(String);
 
 /// Why a base URL was refused.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("use the base URL `{url}`: {problem}; write it like https://api.openai.com or http://localhost:8000/v1")]
+#[error(
+    "use the base URL `{url}`: {problem}; write it like https://api.openai.com or http://localhost:8000/v1"
+)]
 pub struct BaseUrlError {
     url: String,
     problem: &'static str,
@@ -72,7 +74,11 @@ mod tests {
     fn exactly_one_v1_is_sent() {
         for text in ["http://host:8000", "http://host:8000/", "http://host:8000/v1", "http://host:8000/v1/"] {
             let url = BaseUrl::parse(text).unwrap();
-            assert_eq!(url.endpoint(Endpoint::ChatCompletions), "http://host:8000/v1/chat/completions", "{text}");
+            assert_eq!(
+                url.endpoint(Endpoint::ChatCompletions),
+                "http://host:8000/v1/chat/completions",
+                "{text}"
+            );
         }
         let gateway = BaseUrl::parse("https://gateway/openai/v1").unwrap();
         assert_eq!(gateway.endpoint(Endpoint::Responses), "https://gateway/openai/v1/responses");

@@ -73,7 +73,9 @@ pub struct CanonicalProvider {
 #[derive(Debug, Error)]
 pub enum SpecError {
     /// A base URL is missing.
-    #[error("find the provider: `openai-compatible` needs a base URL; pass --base-url, for example http://localhost:8000/v1")]
+    #[error(
+        "find the provider: `openai-compatible` needs a base URL; pass --base-url, for example http://localhost:8000/v1"
+    )]
     NoBaseUrl,
     /// A base URL is malformed.
     #[error(transparent)]
@@ -90,7 +92,9 @@ pub enum SpecError {
     )]
     EndpointWithoutText(Endpoint),
     /// A setting that only applies to Prompts lines.
-    #[error("apply {0} to OpenAI lines: their bodies are sent byte for byte; write it into the bodies, or leave it out")]
+    #[error(
+        "apply {0} to OpenAI lines: their bodies are sent byte for byte; write it into the bodies, or leave it out"
+    )]
     OnlyForPrompts(&'static str),
     /// A parameter that Penstock sets itself.
     #[error("use the parameter `{0}`: penstock sets it itself; take it out of `parameters`")]
@@ -108,7 +112,8 @@ impl JobSpec {
     pub fn canonical(&self, input: CanonicalInput, format: Format) -> Result<CanonicalSpec, SpecError> {
         let model = self.model.clone().or_else(|| {
             // The double answers for any name, so the first command of a newcomer needs none.
-            (format == Format::Prompts && self.provider.kind == ProviderKind::Simulated).then(|| "simulated".to_owned())
+            (format == Format::Prompts && self.provider.kind == ProviderKind::Simulated)
+                .then(|| "simulated".to_owned())
         });
         if model.as_deref() == Some("") {
             return Err(SpecError::EmptyModel);
@@ -194,7 +199,9 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn canonical() -> CanonicalSpec {
-        JobSpec { model: Some("gpt".to_owned()), ..JobSpec::default() }.canonical(input(), Format::Prompts).unwrap()
+        JobSpec { model: Some("gpt".to_owned()), ..JobSpec::default() }
+            .canonical(input(), Format::Prompts)
+            .unwrap()
     }
 
     #[test]
@@ -235,16 +242,27 @@ pub(crate) mod tests {
         assert!(refused(&|spec| spec.model = None, Format::Prompts).contains("--model"));
         assert!(refused(&|spec| spec.model = Some(String::new()), Format::OpenAi).contains("empty"));
         assert!(refused(&|spec| spec.endpoint = Endpoint::Embeddings, Format::Prompts).contains("not text"));
-        assert!(refused(&|spec| spec.system_prompt = Some("s".into()), Format::OpenAi).contains("--system-prompt"));
-        assert!(refused(&|spec| spec.max_output_tokens = 1.try_into().ok(), Format::OpenAi).contains("--max-output"));
-        assert!(refused(&|spec| spec.provider.kind = ProviderKind::OpenAiCompatible, Format::OpenAi).contains("--base-url"));
+        assert!(
+            refused(&|spec| spec.system_prompt = Some("s".into()), Format::OpenAi)
+                .contains("--system-prompt")
+        );
+        assert!(
+            refused(&|spec| spec.max_output_tokens = 1.try_into().ok(), Format::OpenAi)
+                .contains("--max-output")
+        );
+        assert!(
+            refused(&|spec| spec.provider.kind = ProviderKind::OpenAiCompatible, Format::OpenAi)
+                .contains("--base-url")
+        );
         assert!(refused(&|spec| spec.max_line_bytes = 0, Format::OpenAi).contains("max_line_bytes"));
         let stream = |spec: &mut JobSpec| {
             spec.parameters.insert("stream".to_owned(), json!(true));
         };
         assert!(refused(&stream, Format::Prompts).contains("`stream`"));
         let route = |spec: &mut JobSpec| {
-            spec.provider.routes.insert("m".to_owned(), Route { base_url: "nowhere".to_owned(), ..Route::default() });
+            spec.provider
+                .routes
+                .insert("m".to_owned(), Route { base_url: "nowhere".to_owned(), ..Route::default() });
         };
         assert!(refused(&route, Format::OpenAi).contains("nowhere"));
     }

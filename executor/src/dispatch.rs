@@ -1,0 +1,12 @@
+//! Which line goes when, and what becomes of each attempt.
+//!
+//! [`Schedule`] decides (pure); [`dispatch`] acts: it takes windows, asks the schedule and the pacing for the next line,
+//! sends it in a task of its own and hears what became of it.
+
+mod attempt;
+mod pacing;
+mod run;
+mod schedule;
+
+pub(crate) use pacing::{Pacing, learner_memory};
+pub(crate) use run::{Dispatch, Mode, dispatch};

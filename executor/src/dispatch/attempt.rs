@@ -1,0 +1,221 @@
+//! One attempt of one line: read it, send it, and turn the answer into an outcome or into a reason to try again.
+
+use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+
+use bytes::Bytes;
+use penstock_batchfile::{
+    Attempt, Endpoint, Failure, Format, HttpAnswer, LineName, OutcomeKind, RawId, RecordWriter, Success,
+    Tokens,
+};
+use penstock_job::Reason;
+use penstock_rate::Verdict;
+use penstock_storage::{ErrorKind, Input};
+use tokio::sync::mpsc;
+
+use super::schedule::Task;
+use crate::{
+    board::Board,
+    budget::{Budget, Reservation},
+    clock::now_ms,
+    provider::{self, Answer, Disposition, PrepareError, PreparedRequest, Provider, classify},
+    results::{Answered, Entry},
+};
+
+/// What every attempt of a job needs.
+#[derive(Debug)]
+pub(super) struct Attempter {
+    pub(super) provider: Provider,
+    pub(super) input: Arc<dyn Input>,
+    pub(super) budget: Budget,
+    pub(super) writer: RecordWriter,
+    pub(super) format: Format,
+    pub(super) endpoint: Endpoint,
+    pub(super) max_attempts: u32,
+    pub(super) board: Arc<Board>,
+    pub(super) entries: mpsc::Sender<Entry>,
+}
+
+/// What an attempt came to.
+#[derive(Debug)]
+pub(super) enum Attempted {
+    /// The line has its outcome, which is on its way to the collect loop.
+    Settled {
+        /// What it says about the rate.
+        verdict: Verdict,
+        /// Whether the provider answered as it should, be it with a refusal of this one line.
+        answered: bool,
+    },
+    /// To be tried again; the attempt counts.
+    Again { task: Task, after: Option<Duration>, evidence: String },
+    /// Refused for the rate; the attempt does not count.
+    Throttled { task: Task, after: Option<Duration>, verdict: Verdict },
+    /// No line would be answered now; the attempt does not count.
+    Blocked { task: Task, reason: Reason, after: Option<Duration>, message: String },
+    /// The line cannot be read at the moment; nothing was sent.
+    Unread { task: Task },
+    /// The input is not what it was; nothing was sent.
+    InputModified,
+}
+
+impl Attempter {
+    /// Makes one attempt.
+    pub(super) async fn attempt(&self, mut task: Task) -> Attempted {
+        let mut reservation = self.budget.reserve(task.length as usize).await;
+        let line = match self.read(&task).await {
+            Ok(line) => line,
+            Err(ErrorKind::Unavailable | ErrorKind::Refused) => return Attempted::Unread { task },
+            Err(_) => return Attempted::InputModified,
+        };
+        let request = match self.provider.prepare(&line) {
+            Ok(request) => request,
+            Err(error) => return self.unsendable(&task, &line, &error, reservation).await,
+        };
+        self.board.sent.fetch_add(1, Relaxed);
+        let at_ms = now_ms();
+        let outcome = self.provider.send(&request, &mut reservation).await;
+        let answer = outcome.as_ref().ok();
+        match classify(&outcome, self.endpoint, self.format) {
+            Disposition::Succeeded(reply) => {
+                let answer = answer.expect("only an answer succeeds");
+                let record = self.success(&task, &line, answer, &reply);
+                let verdict = self.count_tokens(reply.tokens, &request);
+                self.settle(&task, OutcomeKind::Succeeded, record, reservation).await;
+                Attempted::Settled { verdict, answered: true }
+            }
+            Disposition::Failed(cause) => {
+                task.remember(attempt(at_ms, &outcome, &cause.code));
+                self.fail(&task, &line, &cause, answer, reservation).await;
+                Attempted::Settled { verdict: Verdict::Lost, answered: true }
+            }
+            Disposition::Retry { cause, after } => {
+                task.remember(attempt(at_ms, &outcome, &cause.code));
+                task.tries += 1;
+                task.refusals = 0;
+                if task.tries < self.max_attempts {
+                    return Attempted::Again { task, after, evidence: cause.message };
+                }
+                self.fail(&task, &line, &cause, answer, reservation).await;
+                Attempted::Settled { verdict: Verdict::Lost, answered: false }
+            }
+            Disposition::Throttled { dimension, after, hints } => {
+                self.board.throttled.fetch_add(1, Relaxed);
+                task.remember(attempt(at_ms, &outcome, "rate_limited"));
+                task.refusals += 1;
+                Attempted::Throttled {
+                    task,
+                    after,
+                    verdict: Verdict::Refused { dimension, retry_after: after, hints },
+                }
+            }
+            Disposition::Blocked { reason, after, message } => {
+                Attempted::Blocked { task, reason, after, message }
+            }
+        }
+    }
+
+    fn count_tokens(&self, tokens: Tokens, request: &PreparedRequest) -> Verdict {
+        self.board.input_tokens.fetch_add(tokens.input.unwrap_or(0), Relaxed);
+        self.board.output_tokens.fetch_add(tokens.output.unwrap_or(0), Relaxed);
+        Verdict::Succeeded {
+            input_tokens: tokens.input.map_or(request.input_tokens, saturating),
+            output_tokens: tokens.output.map_or(0, saturating),
+        }
+    }
+
+    async fn read(&self, task: &Task) -> Result<Bytes, ErrorKind> {
+        if let Some(spool) = task.spool.upgrade() {
+            match spool.read(task.input_offset, task.length) {
+                Ok(line) => return Ok(line),
+                Err(error) => tracing::warn!(%error, "a window cannot be read; the input is read instead"),
+            }
+        }
+        let range = task.input_offset..task.input_offset + u64::from(task.length);
+        self.input.read(range).await.map_err(|error| {
+            tracing::warn!(%error, "a line cannot be read");
+            error.kind()
+        })
+    }
+
+    fn success(&self, task: &Task, line: &[u8], answer: &Answer, reply: &provider::Reply<'_>) -> Vec<u8> {
+        let id = RawId::find(line, self.format);
+        let mut record = Vec::with_capacity(reply.response.get().len() + 256);
+        let name = LineName { ordinal: task.ordinal, id: id.as_ref().map(RawId::token) };
+        let success = Success {
+            response: &reply.response,
+            status_code: answer.status.as_u16(),
+            request_id: answer.request_id.as_deref(),
+            tokens: reply.tokens,
+            latency_ms: milliseconds(answer.latency),
+            attempt: task.tries + 1,
+        };
+        self.writer.succeeded(name, &success, &mut record);
+        record
+    }
+
+    async fn fail(
+        &self,
+        task: &Task,
+        line: &[u8],
+        cause: &provider::Cause,
+        answer: Option<&Answer>,
+        reservation: Reservation,
+    ) {
+        let answer = answer.map(|answer| HttpAnswer {
+            status_code: answer.status.as_u16(),
+            request_id: answer.request_id.as_deref(),
+            body: &answer.body,
+        });
+        let failure = Failure { code: &cause.code, message: &cause.message, answer, attempts: &task.history };
+        let record = self.failure(task, line, &failure);
+        self.settle(task, OutcomeKind::Failed, record, reservation).await;
+    }
+
+    /// A line that cannot be sent at all fails by itself; others go on.
+    async fn unsendable(
+        &self,
+        task: &Task,
+        line: &[u8],
+        error: &PrepareError,
+        reservation: Reservation,
+    ) -> Attempted {
+        let message = format!("failed to {error}");
+        let failure =
+            Failure { code: error.code(), message: &message, answer: None, attempts: &task.history };
+        let record = self.failure(task, line, &failure);
+        self.settle(task, OutcomeKind::Failed, record, reservation).await;
+        Attempted::Settled { verdict: Verdict::Lost, answered: false }
+    }
+
+    fn failure(&self, task: &Task, line: &[u8], failure: &Failure<'_>) -> Vec<u8> {
+        let id = RawId::find(line, self.format);
+        let mut record = Vec::with_capacity(512);
+        let name = LineName { ordinal: task.ordinal, id: id.as_ref().map(RawId::token) };
+        self.writer.failed(name, failure, &mut record);
+        record
+    }
+
+    /// Hands an outcome over; the slot stays taken until the collect loop has room, which is how a slow output slows
+    /// dispatch down.
+    async fn settle(&self, task: &Task, outcome: OutcomeKind, record: Vec<u8>, reservation: Reservation) {
+        let answered = Answered { ordinal: task.ordinal, outcome, record, reservation: Some(reservation) };
+        // A collect loop that has ended has halted the run or was told to quit.
+        let _ = self.entries.send(Entry::Outcome(answered)).await;
+    }
+}
+
+/// What stands in the record of a line that fails.
+fn attempt(at_ms: u64, outcome: &Result<Answer, provider::Failure>, code: &str) -> Attempt {
+    let (status, latency) = match outcome {
+        Ok(answer) => (Some(answer.status.as_u16()), answer.latency),
+        Err(failure) => (None, failure.latency),
+    };
+    Attempt { at_ms, status, code: code.to_owned(), latency_ms: milliseconds(latency) }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn saturating(tokens: u64) -> u32 {
+    u32::try_from(tokens).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,385 @@
+//! The dispatch loop: the one task that takes windows, starts attempts and hears what became of them.
+
+use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+
+use penstock_batchfile::{Endpoint, Format, RecordWriter};
+use penstock_job::{Reason, spec::Limits};
+use penstock_rate::{RequestId, Verdict};
+use penstock_storage::Input;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior},
+};
+
+use super::{
+    attempt::{Attempted, Attempter},
+    pacing::Pacing,
+    schedule::{Next, Schedule, Task},
+};
+use crate::{
+    board::Board,
+    budget::Budget,
+    error::RunError,
+    halt::Halt,
+    ingest::{InputModified, Window},
+    ledger::{FENCE, Ledger},
+    output::jitter,
+    provider::Provider,
+    results::Entry,
+};
+
+/// How often the view of the job is renewed and a halted dispatch looks whether it may go on.
+const TICK: Duration = Duration::from_secs(1);
+/// How often key files are read again while the provider refuses the key.
+const KEY_CHECK: Duration = Duration::from_secs(5);
+/// How long a refused model rests before one request tries it again, unless the provider says.
+const BLOCKED_PAUSE: Duration = Duration::from_mins(1);
+/// The longest rest, whatever the provider says: quotas are raised and bills paid in between.
+const LONGEST_REST: Duration = Duration::from_mins(15);
+/// The first wait of a line that was refused for the rate by a provider that says no time; doubles up to
+/// [`LONGEST_REFUSAL`].
+const REFUSAL_BASE: Duration = Duration::from_secs(1);
+/// The longest such wait: a window of a minute is over by then.
+const LONGEST_REFUSAL: Duration = Duration::from_mins(1);
+/// So many attempts in a row without an answer mean that the provider is not available.
+const UNAVAILABLE_AFTER: u32 = 5;
+/// Models that are kept when they have nothing to do.
+const MODELS_KEPT: usize = 1_000;
+
+/// What the dispatch loop works with.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    pub(crate) provider: Provider,
+    pub(crate) input: Arc<dyn Input>,
+    pub(crate) budget: Budget,
+    pub(crate) limits: Limits,
+    pub(crate) max_in_flight: u32,
+    pub(crate) fail_fast_on_credentials: bool,
+    pub(crate) format: Format,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) writer: RecordWriter,
+    pub(crate) pacing: Arc<Pacing>,
+    pub(crate) ledger: Ledger,
+    pub(crate) board: Arc<Board>,
+    pub(crate) halt: Halt,
+}
+
+/// What the dispatch loop is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Send.
+    Go,
+    /// Send nothing more; await answers.
+    Drain,
+    /// Leave at once.
+    Abandon,
+}
+
+/// Sends every line of every window until all have an outcome, or until the mode says otherwise.
+pub(crate) async fn dispatch(
+    dispatch: Dispatch,
+    windows: mpsc::Receiver<Window>,
+    entries: mpsc::Sender<Entry>,
+    mode: watch::Receiver<Mode>,
+) -> Result<(), InputModified> {
+    let halt = dispatch.halt.clone();
+    let schedule = Schedule::new(dispatch.max_in_flight);
+    let attempter = Arc::new(Attempter {
+        provider: dispatch.provider.clone(),
+        input: Arc::clone(&dispatch.input),
+        budget: dispatch.budget.clone(),
+        writer: dispatch.writer.clone(),
+        format: dispatch.format,
+        endpoint: dispatch.endpoint,
+        max_attempts: dispatch.limits.max_attempts.get(),
+        board: Arc::clone(&dispatch.board),
+        entries,
+    });
+    let mut running = Running {
+        dispatch,
+        attempter,
+        schedule,
+        attempts: JoinSet::new(),
+        windows: Some(windows),
+        succeeded: false,
+        failures: 0,
+        next_key_check: Instant::now(),
+    };
+    let result = tokio::select! {
+        result = running.until_done(mode) => result,
+        () = halt.wait() => Ok(()),
+    };
+    running.attempts.shutdown().await;
+    result
+}
+
+/// One attempt that has ended, with what is needed to account for it.
+#[derive(Debug)]
+struct Ended {
+    model: Arc<str>,
+    id: RequestId,
+    attempted: Attempted,
+}
+
+struct Running {
+    dispatch: Dispatch,
+    attempter: Arc<Attempter>,
+    schedule: Schedule,
+    attempts: JoinSet<Ended>,
+    /// `None` when the input has been read to its end.
+    windows: Option<mpsc::Receiver<Window>>,
+    /// Whether anything has succeeded yet.
+    succeeded: bool,
+    /// Attempts in a row without an answer.
+    failures: u32,
+    next_key_check: Instant,
+}
+
+impl Running {
+    async fn until_done(&mut self, mut mode: watch::Receiver<Mode>) -> Result<(), InputModified> {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let now_mode = *mode.borrow_and_update();
+            let wake = match now_mode {
+                Mode::Go => self.start_what_may_go(),
+                Mode::Drain => {
+                    // Lines not in flight are undone; dropping the windows lets ingest end.
+                    self.windows = None;
+                    None
+                }
+                Mode::Abandon => return Ok(()),
+            };
+            self.show();
+            let nothing_left = self.windows.is_none() && self.schedule.is_idle();
+            if nothing_left || (now_mode == Mode::Drain && self.schedule.in_flight() == 0) {
+                return Ok(());
+            }
+            tokio::select! {
+                ended = self.attempts.join_next(), if !self.attempts.is_empty() => {
+                    if let Some(ended) = ended {
+                        self.hear(ended)?;
+                    }
+                    while let Some(ended) = self.attempts.try_join_next() {
+                        self.hear(ended)?;
+                    }
+                }
+                window = next_window(&mut self.windows), if self.schedule.is_exhausted() => self.load(window).await,
+                () = sleep_until(wake), if wake.is_some() => {}
+                changed = mode.changed() => if changed.is_err() { return Ok(()) },
+                _ = ticks.tick() => self.look_around(now_mode).await,
+            }
+        }
+    }
+
+    /// Starts every attempt that may go now; returns when the next one may.
+    fn start_what_may_go(&mut self) -> Option<Instant> {
+        if !self.dispatch.ledger.fence_holds() {
+            return None;
+        }
+        let pacing = Arc::clone(&self.dispatch.pacing);
+        loop {
+            match self.schedule.next(Instant::now(), |model, length| pacing.pace(model, length)) {
+                Next::Send(task) => self.start(task),
+                Next::At(at) => return Some(at),
+                Next::Wait => return None,
+            }
+        }
+    }
+
+    fn start(&mut self, task: Task) {
+        let model = Arc::clone(&task.model);
+        let id = self.dispatch.pacing.sent(&model, task.length);
+        let attempter = Arc::clone(&self.attempter);
+        self.attempts.spawn(async move { Ended { model, id, attempted: attempter.attempt(task).await } });
+    }
+
+    fn hear(&mut self, ended: Result<Ended, tokio::task::JoinError>) -> Result<(), InputModified> {
+        let Ended { model, id, attempted } = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.dispatch.halt.because(RunError::Defect(format!("an attempt ended abnormally: {error}")));
+                return Ok(());
+            }
+        };
+        self.schedule.ended(&model);
+        let pacing = Arc::clone(&self.dispatch.pacing);
+        match attempted {
+            Attempted::Settled { verdict, answered } => {
+                pacing.verdict(&model, id, verdict);
+                self.succeeded |= matches!(verdict, Verdict::Succeeded { .. });
+                if answered {
+                    self.answered(&model);
+                }
+            }
+            Attempted::Again { task, after, evidence } => {
+                pacing.verdict(&model, id, Verdict::Lost);
+                self.unanswered(&evidence);
+                self.try_again(task, after);
+            }
+            Attempted::Throttled { task, after, verdict } => {
+                pacing.verdict(&model, id, verdict);
+                self.throttled(task, after);
+            }
+            Attempted::Blocked { task, reason, after, message } => {
+                pacing.verdict(&model, id, Verdict::Lost);
+                self.blocked(task, reason, after, message);
+            }
+            Attempted::Unread { task } => {
+                pacing.verdict(&model, id, Verdict::Lost);
+                self.schedule.try_again(task, Instant::now() + TICK);
+            }
+            Attempted::InputModified => return Err(InputModified),
+        }
+        Ok(())
+    }
+
+    /// The provider works: whatever was closed for this model opens.
+    fn answered(&mut self, model: &str) {
+        self.failures = 0;
+        self.dispatch.board.clear(Reason::ProviderUnavailable);
+        if self.schedule.any_closed() {
+            self.schedule.open(model);
+            if !self.schedule.any_closed() {
+                for reason in
+                    [Reason::CredentialsRefused, Reason::BillingOrZeroQuota, Reason::DayQuotaExhausted]
+                {
+                    self.dispatch.board.clear(reason);
+                }
+            }
+        }
+    }
+
+    fn unanswered(&mut self, evidence: &str) {
+        self.dispatch.board.retried.fetch_add(1, Relaxed);
+        self.failures += 1;
+        if self.failures >= UNAVAILABLE_AFTER {
+            self.dispatch.board.raise(
+                Reason::ProviderUnavailable,
+                format!("{} attempts in a row failed: {evidence}", self.failures),
+            );
+        }
+    }
+
+    fn try_again(&mut self, task: Task, after: Option<Duration>) {
+        let retry = self.dispatch.limits.retry;
+        let drawn =
+            jitter(Duration::from_millis(retry.base_ms), Duration::from_millis(retry.cap_ms), task.tries - 1);
+        self.schedule.open_probed(&task.model);
+        self.schedule.try_again(task, Instant::now() + after.map_or(drawn, |after| after.max(drawn)));
+    }
+
+    fn throttled(&mut self, task: Task, after: Option<Duration>) {
+        let wait = after.unwrap_or_else(|| jitter(REFUSAL_BASE, LONGEST_REFUSAL, task.refusals - 1));
+        let due = Instant::now() + wait;
+        self.schedule.open_probed(&task.model);
+        // A learner reads refusals and lowers the rate; without one, only the provider's own word can stop the next
+        // request from being refused as well.
+        if self.dispatch.pacing.is_fixed() && after.is_some() {
+            self.schedule.close(&task.model, due);
+        }
+        self.schedule.try_again(task, due);
+    }
+
+    fn blocked(&mut self, task: Task, reason: Reason, after: Option<Duration>, message: String) {
+        let board = &self.dispatch.board;
+        if reason == Reason::CredentialsRefused && self.dispatch.fail_fast_on_credentials && !self.succeeded {
+            self.dispatch.halt.because(RunError::CredentialsRefused { evidence: message });
+            return;
+        }
+        board.raise(reason, message);
+        let now = Instant::now();
+        self.schedule.close(&task.model, now + after.unwrap_or(BLOCKED_PAUSE).min(LONGEST_REST));
+        self.schedule.try_again(task, now);
+    }
+
+    async fn load(&mut self, window: Option<Window>) {
+        let Some(window) = window else {
+            self.windows = None;
+            return;
+        };
+        let forgotten = self.schedule.forget_idle(MODELS_KEPT);
+        self.dispatch.pacing.forget(&forgotten);
+        self.dispatch.ledger.window_opened(window.start, window.end).await;
+        let limits = &self.dispatch.limits;
+        let most = self.dispatch.max_in_flight;
+        self.schedule.load(window, |model| {
+            limits
+                .per_model
+                .get(model)
+                .and_then(|limits| limits.max_in_flight)
+                .map_or(most, |own| own.get().min(most))
+        });
+    }
+
+    /// Once a second: what the view shows, whether a better key is there, whether the fence holds.
+    async fn look_around(&mut self, mode: Mode) {
+        let board = Arc::clone(&self.dispatch.board);
+        let (belief, paced) = self.dispatch.pacing.explain();
+        board.believes(belief);
+        let held = mode == Mode::Go && !self.schedule.is_exhausted();
+        let limits = [
+            (Reason::Learning, held && paced == Some(Reason::Learning)),
+            (Reason::RunningAtLimit, held && paced == Some(Reason::RunningAtLimit)),
+            (Reason::AtOwnLimit, held && (paced == Some(Reason::AtOwnLimit) || self.schedule.is_full())),
+        ];
+        for (reason, holds) in limits {
+            if holds {
+                board.raise(reason, self.evidence(reason));
+            } else {
+                board.clear(reason);
+            }
+        }
+        if self.dispatch.ledger.fence_holds() {
+            board.clear(Reason::StorageSlow);
+        } else {
+            board.raise(Reason::StorageSlow, format!("no checkpoint succeeded for {} s", FENCE.as_secs()));
+        }
+        self.look_for_keys().await;
+    }
+
+    fn evidence(&self, reason: Reason) -> String {
+        match reason {
+            Reason::AtOwnLimit if self.schedule.is_full() => {
+                format!("{} requests are in flight, as many as may be", self.schedule.in_flight())
+            }
+            _ => self.dispatch.pacing.explain().0,
+        }
+    }
+
+    async fn look_for_keys(&mut self) {
+        let now = Instant::now();
+        if !self.schedule.any_closed() || now < self.next_key_check {
+            return;
+        }
+        self.next_key_check = now + KEY_CHECK;
+        match self.dispatch.provider.refresh_keys().await {
+            Ok(true) => {
+                tracing::info!("a key file has changed; the provider is asked again");
+                self.schedule.open_all();
+            }
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the old key stays in use"),
+        }
+    }
+
+    fn show(&self) {
+        let board = &self.dispatch.board;
+        board.in_flight.store(u64::from(self.schedule.in_flight()), Relaxed);
+        board.waiting_for_retry.store(self.schedule.waiting() as u64, Relaxed);
+    }
+}
+
+async fn next_window(windows: &mut Option<mpsc::Receiver<Window>>) -> Option<Window> {
+    match windows {
+        Some(windows) => windows.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    if let Some(at) = at {
+        tokio::time::sleep_until(at).await;
+    }
+}

@@ -1,0 +1,362 @@
+//! Which line goes next. Pure: told what happened and asked with a clock reading.
+//!
+//! Each model has its own queue: lines that wait for another attempt first, then its plans, window by window. The
+//! models take turns, so none starves another; of the two limits on requests in flight a model's own is taken first.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+    sync::{Arc, Weak},
+};
+
+use penstock_batchfile::{Attempt, Ordinal, Position};
+use tokio::time::Instant;
+
+use crate::ingest::{Plan, PlanEntry, Spool, Window};
+
+/// Lines that wait for another attempt at most, over all models; beyond this no new line is started.
+pub(super) const MOST_RETRIES: usize = 4_096;
+
+/// Attempts that are kept of one line: the newest, since refusals for the rate have no bound.
+const HISTORY: usize = 32;
+
+/// One line on its way to an outcome.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    pub(super) model: Arc<str>,
+    pub(super) ordinal: Ordinal,
+    /// Where the line begins in the input.
+    pub(super) input_offset: u64,
+    pub(super) length: u32,
+    /// The window that holds its bytes, as long as that exists; later they are read from the input again.
+    pub(super) spool: Weak<Spool>,
+    /// Attempts that count against the bound.
+    pub(super) tries: u32,
+    /// Refusals for the rate in a row.
+    pub(super) refusals: u32,
+    /// What was tried, for the record of a line that fails.
+    pub(super) history: Vec<Attempt>,
+}
+
+impl Task {
+    /// Keeps an attempt for the record.
+    pub(super) fn remember(&mut self, attempt: Attempt) {
+        if self.history.len() == HISTORY {
+            self.history.remove(0);
+        }
+        self.history.push(attempt);
+    }
+}
+
+/// A line that waits for another attempt.
+#[derive(Debug)]
+struct Waiting {
+    due: Instant,
+    /// Breaks ties: first come, first served.
+    number: u64,
+    task: Task,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.due, self.number).cmp(&(other.due, other.number))
+    }
+}
+
+/// Whether a model's requests are let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// Nothing goes before this moment; then one request goes to see whether it works again.
+    Closed(Instant),
+    /// That request is on its way.
+    Probing,
+}
+
+#[derive(Debug)]
+struct Queue {
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    plans: VecDeque<PlannedLines>,
+    in_flight: u32,
+    limit: u32,
+    gate: Gate,
+}
+
+#[derive(Debug)]
+struct PlannedLines {
+    start: Position,
+    spool: Arc<Spool>,
+    entries: std::vec::IntoIter<PlanEntry>,
+}
+
+/// The answer to "what goes next?".
+#[derive(Debug)]
+pub(super) enum Next {
+    /// This line, now. It counts as in flight.
+    Send(Task),
+    /// Nothing before this moment, unless something happens.
+    At(Instant),
+    /// Nothing until something happens: an answer comes or a window is loaded.
+    Wait,
+}
+
+/// When a model's next request may go, as its pacing says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    Now,
+    At(Instant),
+    /// Not before an answer comes.
+    Wait,
+}
+
+/// Every line that is loaded and has no outcome yet, and how many are in flight.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    queues: BTreeMap<Arc<str>, Queue>,
+    /// The model whose turn was last.
+    last: Option<Arc<str>>,
+    in_flight: u32,
+    max_in_flight: u32,
+    waiting: usize,
+    number: u64,
+}
+
+impl Schedule {
+    pub(super) fn new(max_in_flight: u32) -> Self {
+        Self { queues: BTreeMap::new(), last: None, in_flight: 0, max_in_flight, waiting: 0, number: 0 }
+    }
+
+    /// Loads a window; `limit` says how many requests of a model may be in flight.
+    pub(super) fn load(&mut self, window: Window, limit: impl Fn(&str) -> u32) {
+        for Plan { model, entries } in window.plans {
+            let queue = self.queues.entry(Arc::clone(&model)).or_insert_with(|| Queue {
+                waiting: BinaryHeap::new(),
+                plans: VecDeque::new(),
+                in_flight: 0,
+                limit: limit(&model),
+                gate: Gate::Open,
+            });
+            let spool = Arc::clone(&window.spool);
+            queue.plans.push_back(PlannedLines { start: window.start, spool, entries: entries.into_iter() });
+        }
+    }
+
+    /// Whether every loaded line has been sent at least once: time for another window.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.queues.values().all(|queue| queue.plans.is_empty())
+    }
+
+    /// Whether every loaded line has an outcome.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.waiting == 0 && self.is_exhausted()
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether the user's own limit on requests in flight holds lines back.
+    pub(super) fn is_full(&self) -> bool {
+        self.in_flight >= self.max_in_flight
+    }
+
+    /// What goes next; `pace` is asked with the model and the length of the line that would go.
+    pub(super) fn next(&mut self, now: Instant, mut pace: impl FnMut(&str, u32) -> Pace) -> Next {
+        if self.is_full() {
+            return Next::Wait;
+        }
+        let may_start = self.waiting < MOST_RETRIES;
+        let mut earliest: Option<Instant> = None;
+        let mut found = None;
+        for (model, queue) in self.turns() {
+            match queue.ready(now, may_start) {
+                Ready::Nothing => {}
+                Ready::At(at) => earliest = Some(earliest.map_or(at, |other| other.min(at))),
+                Ready::Line { length } => match pace(model, length) {
+                    Pace::Now => {
+                        found = Some(Arc::clone(model));
+                        break;
+                    }
+                    Pace::At(at) => earliest = Some(earliest.map_or(at, |other| other.min(at))),
+                    Pace::Wait => {}
+                },
+            }
+        }
+        match found {
+            Some(model) => Next::Send(self.take(model, now)),
+            None => earliest.map_or(Next::Wait, Next::At),
+        }
+    }
+
+    /// The models in the order of their turns: those behind the last one first.
+    fn turns(&self) -> impl Iterator<Item = (&Arc<str>, &Queue)> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let (behind, rest) = match &self.last {
+            Some(last) => ((Excluded(last), Unbounded), Some((Unbounded, Included(last)))),
+            None => ((Unbounded, Unbounded), None),
+        };
+        self.queues.range::<Arc<str>, (std::ops::Bound<&Arc<str>>, std::ops::Bound<&Arc<str>>)>(behind).chain(
+            rest.into_iter().flat_map(|rest| {
+                self.queues.range::<Arc<str>, (std::ops::Bound<&Arc<str>>, std::ops::Bound<&Arc<str>>)>(rest)
+            }),
+        )
+    }
+
+    fn take(&mut self, model: Arc<str>, now: Instant) -> Task {
+        let queue = self.queues.get_mut(&model).expect("the model was found a moment ago");
+        let due = queue.waiting.peek().is_some_and(|Reverse(waiting)| waiting.due <= now);
+        let task = if due {
+            self.waiting -= 1;
+            queue.waiting.pop().expect("it was peeked at").0.task
+        } else {
+            queue.take_planned(&model)
+        };
+        queue.in_flight += 1;
+        if matches!(queue.gate, Gate::Closed(_)) {
+            queue.gate = Gate::Probing;
+        }
+        self.in_flight += 1;
+        self.last = Some(model);
+        task
+    }
+
+    /// A request has ended, one way or the other.
+    pub(super) fn ended(&mut self, model: &str) {
+        self.in_flight -= 1;
+        if let Some(queue) = self.queues.get_mut(model) {
+            queue.in_flight -= 1;
+        }
+    }
+
+    /// The line is to be tried again, not before `due`.
+    pub(super) fn try_again(&mut self, task: Task, due: Instant) {
+        self.number += 1;
+        self.waiting += 1;
+        let queue =
+            self.queues.get_mut(&task.model).expect("a queue stays while one of its lines is in flight");
+        queue.waiting.push(Reverse(Waiting { due, number: self.number, task }));
+    }
+
+    /// Nothing of this model goes before `until`, and then one request only. Never shortens a longer closure.
+    pub(super) fn close(&mut self, model: &str, until: Instant) {
+        if let Some(queue) = self.queues.get_mut(model) {
+            queue.gate = match queue.gate {
+                Gate::Closed(other) => Gate::Closed(other.max(until)),
+                Gate::Open | Gate::Probing => Gate::Closed(until),
+            };
+        }
+    }
+
+    /// The model's requests get through again.
+    pub(super) fn open(&mut self, model: &str) {
+        if let Some(queue) = self.queues.get_mut(model) {
+            queue.gate = Gate::Open;
+        }
+    }
+
+    /// The request that was to see whether a model works again came back without an answer to that.
+    pub(super) fn open_probed(&mut self, model: &str) {
+        if let Some(queue) = self.queues.get_mut(model)
+            && queue.gate == Gate::Probing
+        {
+            queue.gate = Gate::Open;
+        }
+    }
+
+    /// Every closed model may try again at once.
+    pub(super) fn open_all(&mut self) {
+        for queue in self.queues.values_mut() {
+            queue.gate = Gate::Open;
+        }
+    }
+
+    /// Whether any model is closed or being probed.
+    pub(super) fn any_closed(&self) -> bool {
+        self.queues.values().any(|queue| queue.gate != Gate::Open)
+    }
+
+    /// Forgets models that have nothing to do, beyond `most` of them.
+    pub(super) fn forget_idle(&mut self, most: usize) -> Vec<Arc<str>> {
+        if self.queues.len() <= most {
+            return Vec::new();
+        }
+        let idle: Vec<_> = self
+            .queues
+            .iter()
+            .filter(|(_, queue)| queue.is_idle())
+            .map(|(model, _)| Arc::clone(model))
+            .collect();
+        for model in &idle {
+            self.queues.remove(model);
+        }
+        idle
+    }
+}
+
+/// What one model could send.
+enum Ready {
+    Nothing,
+    At(Instant),
+    Line { length: u32 },
+}
+
+impl Queue {
+    fn is_idle(&self) -> bool {
+        self.in_flight == 0 && self.waiting.is_empty() && self.plans.is_empty()
+    }
+
+    fn ready(&self, now: Instant, may_start: bool) -> Ready {
+        if self.in_flight >= self.limit || self.gate == Gate::Probing {
+            return Ready::Nothing;
+        }
+        if let Gate::Closed(until) = self.gate
+            && until > now
+        {
+            return if self.is_idle() { Ready::Nothing } else { Ready::At(until) };
+        }
+        let planned = self.plans.front().and_then(|lines| lines.entries.as_slice().first());
+        match (self.waiting.peek(), planned) {
+            (Some(Reverse(waiting)), _) if waiting.due <= now => Ready::Line { length: waiting.task.length },
+            (_, Some(entry)) if may_start => Ready::Line { length: entry.length },
+            (Some(Reverse(waiting)), _) => Ready::At(waiting.due),
+            (None, _) => Ready::Nothing,
+        }
+    }
+
+    fn take_planned(&mut self, model: &Arc<str>) -> Task {
+        let lines = self.plans.front_mut().expect("a model without plans is not ready");
+        let entry = lines.entries.next().expect("a plan without lines is dropped");
+        let task = Task {
+            model: Arc::clone(model),
+            ordinal: Ordinal::new(lines.start.ordinal.get() + entry.ordinal),
+            input_offset: lines.start.byte_offset + u64::from(entry.offset),
+            length: entry.length,
+            spool: Arc::downgrade(&lines.spool),
+            tries: 0,
+            refusals: 0,
+            history: Vec::new(),
+        };
+        if lines.entries.as_slice().is_empty() {
+            self.plans.pop_front();
+        }
+        task
+    }
+}

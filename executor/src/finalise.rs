@@ -1,0 +1,16 @@
+//! Finalise: reconcile, freeze, compose, receipt, clean (F1-F6 of the job protocol).
+//!
+//! Reconciliation reads everything once more and decides nothing; the freeze is the one write that decides; what follows
+//! it only carries out what was decided, create-only, so that anybody may finish it.
+
+mod clean;
+mod compose;
+mod freeze;
+mod publish;
+mod receipt;
+mod reconcile;
+mod repeated;
+
+pub(crate) use freeze::freeze;
+pub(crate) use publish::publish;
+pub(crate) use reconcile::{Account, Reconciled, reconcile};

@@ -1,0 +1,133 @@
+//! One job as the executor needs it: what to do, where, and with which limits of its own.
+
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
+
+use penstock_job::{CanonicalSpec, Identity, JobSpec, spec::Limits, state::EndingReason};
+use penstock_storage::{Input, Store};
+
+use crate::provider::Provider;
+
+/// One job, ready to be run.
+#[derive(Debug)]
+pub struct Job {
+    /// What the user asks for; its limits may differ from those of an earlier run.
+    pub spec: JobSpec,
+    /// What determines the answers.
+    pub canonical: CanonicalSpec,
+    /// The hash of `canonical`.
+    pub identity: Identity,
+    /// Where the output is stored.
+    pub store: Arc<dyn Store>,
+    /// The input at its pinned generation; `None` when that generation is gone.
+    pub input: Option<Arc<dyn Input>>,
+    /// Who answers; `None` when nothing is to be sent, since the job only ends.
+    pub provider: Option<Provider>,
+    /// A folder on local disk for windows and for answers that are not durable yet. It survives the process, belongs to
+    /// this job alone, and is best on the file system of a `file://` output.
+    pub scratch: PathBuf,
+    /// An ending that the caller asks for.
+    pub ending: Option<EndingRequest>,
+    /// End with [`RunError::CredentialsRefused`](crate::RunError) when the provider refuses the key before anything
+    /// succeeded; otherwise wait for a better key.
+    pub fail_fast_on_credentials: bool,
+}
+
+/// An ending that the caller asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndingRequest {
+    /// What becomes of the undone lines.
+    pub reason: EndingReason,
+    /// What happened, as a word.
+    pub code: String,
+    /// What happened, in a sentence.
+    pub message: String,
+}
+
+impl EndingRequest {
+    /// Somebody asked for the job to be cancelled.
+    pub fn cancelled() -> Self {
+        Self {
+            reason: EndingReason::Cancelled,
+            code: "cancel_requested".to_owned(),
+            message: "the job was cancelled before this line was answered".to_owned(),
+        }
+    }
+
+    /// The completion window is over.
+    pub fn expired() -> Self {
+        Self {
+            reason: EndingReason::Expired,
+            code: "completion_window_over".to_owned(),
+            // OpenAI's own words.
+            message: "This request could not be executed before the completion window expired.".to_owned(),
+        }
+    }
+
+    /// The pinned generation of the input is gone.
+    pub fn input_modified() -> Self {
+        Self {
+            reason: EndingReason::Abandoned,
+            code: INPUT_MODIFIED.to_owned(),
+            message: "input_modified: the input changed after it was validated, before this line was sent"
+                .to_owned(),
+        }
+    }
+}
+
+/// The code of an ending because of a changed input.
+pub const INPUT_MODIFIED: &str = "input_modified";
+
+/// The memory that the budget of the architecture allows for without a further limit.
+const BASE_MEMORY: u64 = 128 << 20;
+/// What one more request in flight costs.
+const MEMORY_PER_REQUEST: u64 = 32 << 10;
+/// Requests in flight that fit [`BASE_MEMORY`] over HTTP/1 with TLS.
+const BASE_IN_FLIGHT: u64 = 200;
+/// Beyond this a single process gains nothing.
+const MOST_IN_FLIGHT: u64 = 10_000;
+
+/// How many requests may be in flight: the user's limit, else what a memory limit of `memory_limit` bytes allows.
+pub(crate) fn max_in_flight(limits: &Limits, memory_limit: Option<u64>) -> u32 {
+    let allowed = || {
+        let spare = memory_limit.unwrap_or(BASE_MEMORY).saturating_sub(BASE_MEMORY);
+        let count = (BASE_IN_FLIGHT + spare / MEMORY_PER_REQUEST).min(MOST_IN_FLIGHT);
+        u32::try_from(count).expect("at most 10,000")
+    };
+    limits.max_in_flight.map_or_else(allowed, NonZeroU32::get)
+}
+
+/// The times of a run that its limits set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    pub(crate) checkpoint: Duration,
+    pub(crate) request_timeout: Duration,
+    pub(crate) drain: Duration,
+    pub(crate) window: Option<Duration>,
+}
+
+impl From<&Limits> for Timing {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            checkpoint: Duration::from_secs(limits.checkpoint_seconds.get()),
+            request_timeout: Duration::from_secs(limits.request_timeout_seconds.get()),
+            drain: Duration::from_secs(limits.drain_seconds),
+            window: limits.deadline_seconds.map(|seconds| Duration::from_secs(seconds.get())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_in_flight_follow_the_memory_limit_unless_the_user_says_otherwise() {
+        let limits = Limits::default();
+        assert_eq!(max_in_flight(&limits, None), 200);
+        assert_eq!(max_in_flight(&limits, Some(64 << 20)), 200);
+        assert_eq!(max_in_flight(&limits, Some(160 << 20)), 200 + 1024);
+        assert_eq!(max_in_flight(&limits, Some(u64::MAX)), 10_000);
+        let own = Limits { max_in_flight: NonZeroU32::new(7), ..limits };
+        assert_eq!(max_in_flight(&own, Some(u64::MAX)), 7);
+    }
+}

@@ -1,0 +1,175 @@
+//! The job's output as the steps use it: every call has a deadline, and a failed read is repeated.
+//!
+//! Owns no decision of the job protocol; what an ambiguous write means is decided by the step that made it.
+
+use std::{future::Future, path::Path, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use penstock_job::document::{self, Document};
+use penstock_storage::{
+    Action, Checksum, ErrorKind, Generation, ObjectMeta, ObjectName, StorageError, Store,
+};
+
+use crate::error::RunError;
+
+/// Longest time for one small call.
+const CALL: Duration = Duration::from_mins(1);
+/// Longest time for one call that moves a whole file: 4 GiB at 20 MB/s take 215 s.
+const TRANSFER: Duration = Duration::from_mins(10);
+/// How often a read is repeated before the run gives up: waits of up to 0.2, 0.4, … 12.8 s.
+const READS: u32 = 8;
+/// Largest document: 10,000,000 lines take about 5 MiB.
+const DOCUMENT_LIMIT: u64 = 256 << 20;
+
+/// The storage below a job's output.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    store: Arc<dyn Store>,
+}
+
+impl Output {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    pub(crate) fn mutation_interval(&self) -> Duration {
+        self.store.mutation_interval()
+    }
+
+    pub(crate) fn compose_limit(&self) -> Option<usize> {
+        self.store.compose_limit()
+    }
+
+    /// What is known of an object.
+    pub(crate) async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>, StorageError> {
+        repeat(|| within(TRANSFER, Action::Read, name, self.store.head(name))).await
+    }
+
+    /// A document with its generation.
+    pub(crate) async fn document<D: Document>(&self) -> Result<Option<(D, Generation)>, RunError> {
+        let name = ObjectName::from_static(D::NAME);
+        let read =
+            repeat(|| within(CALL, Action::Read, &name, self.store.get(&name, DOCUMENT_LIMIT))).await?;
+        read.map(|(meta, bytes)| Ok((document::read(&bytes)?, meta.generation))).transpose()
+    }
+
+    /// Bytes of one generation.
+    pub(crate) async fn read_range(
+        &self,
+        name: &ObjectName,
+        generation: &Generation,
+        range: std::ops::Range<u64>,
+    ) -> Result<Bytes, StorageError> {
+        repeat(|| within(CALL, Action::Read, name, self.store.read_range(name, generation, range.clone())))
+            .await
+    }
+
+    /// Every object below `prefix` whose name comes after `start_after`.
+    pub(crate) async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<String>,
+    ) -> Result<Vec<ObjectMeta>, StorageError> {
+        let mut objects = Vec::new();
+        let mut after = start_after;
+        loop {
+            let page =
+                repeat(|| within(CALL, Action::List, prefix, self.store.list(prefix, after.as_deref())))
+                    .await?;
+            objects.extend(page.objects);
+            after = page.next;
+            if after.is_none() {
+                return Ok(objects);
+            }
+        }
+    }
+
+    /// One attempt to write an object that must not exist.
+    pub(crate) async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta, StorageError> {
+        within(CALL, Action::Create, name, self.store.create(name, content)).await
+    }
+
+    /// One attempt to replace a generation.
+    pub(crate) async fn replace(
+        &self,
+        name: &ObjectName,
+        content: Bytes,
+        generation: &Generation,
+    ) -> Result<ObjectMeta, StorageError> {
+        within(CALL, Action::Replace, name, self.store.replace(name, content, generation)).await
+    }
+
+    /// One attempt to upload a local file.
+    pub(crate) async fn upload(
+        &self,
+        name: &ObjectName,
+        source: &Path,
+        checksum: Checksum,
+    ) -> Result<ObjectMeta, StorageError> {
+        within(TRANSFER, Action::Create, name, self.store.upload(name, source, checksum)).await
+    }
+
+    /// One attempt to compose.
+    pub(crate) async fn compose(
+        &self,
+        target: &ObjectName,
+        sources: &[(ObjectName, Generation)],
+    ) -> Result<ObjectMeta, StorageError> {
+        within(TRANSFER, Action::Compose, target, self.store.compose(target, sources)).await
+    }
+
+    /// One attempt to delete a generation.
+    pub(crate) async fn delete(
+        &self,
+        name: &ObjectName,
+        generation: &Generation,
+    ) -> Result<(), StorageError> {
+        within(CALL, Action::Delete, name, self.store.delete(name, generation)).await
+    }
+}
+
+/// A name that this crate has put together.
+pub(crate) fn object_name(name: &(impl std::fmt::Display + ?Sized)) -> ObjectName {
+    ObjectName::parse(name.to_string()).expect("names of the layout are valid object names")
+}
+
+/// Repeats a read that may work the next time; a file where none may be, or a missing right, is told at once.
+async fn repeat<T, F>(mut read: impl FnMut() -> F) -> Result<T, StorageError>
+where
+    F: Future<Output = Result<T, StorageError>>,
+{
+    for attempt in 0..READS - 1 {
+        match read().await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                tracing::warn!(%error, "a read will be repeated");
+                tokio::time::sleep(jitter(Duration::from_millis(200), Duration::from_secs(13), attempt))
+                    .await;
+            }
+            result => return result,
+        }
+    }
+    read().await
+}
+
+async fn within<T>(
+    limit: Duration,
+    action: Action,
+    object: impl std::fmt::Display,
+    call: impl Future<Output = Result<T, StorageError>>,
+) -> Result<T, StorageError> {
+    tokio::time::timeout(limit, call).await.unwrap_or_else(|_| {
+        Err(StorageError::new(
+            ErrorKind::Unavailable,
+            action,
+            object,
+            format!("no answer within {} s", limit.as_secs()),
+            "look at the storage if it does not pass",
+        ))
+    })
+}
+
+/// Full jitter: evenly drawn from zero to `base * 2^attempt`, at most `cap`.
+pub(crate) fn jitter(base: Duration, cap: Duration, attempt: u32) -> Duration {
+    let bound = base.saturating_mul(2u32.saturating_pow(attempt.min(31))).min(cap);
+    bound.mul_f64(fastrand::f64())
+}

@@ -1,0 +1,126 @@
+//! Reading stored records back: parts, files of rejected records, published files.
+//!
+//! Objects are read in ranges of at most [`CHUNK`], [`AHEAD`] of them at a time and in order, so memory does not depend
+//! on their size, and many small parts are read as fast as one large file.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use penstock_batchfile::{Content, Format, LineSplitter, Position, RecordHead, read_record};
+use penstock_storage::{Checksum, Generation, ObjectName, StorageError};
+
+use crate::output::Output;
+
+/// Bytes read at once.
+const CHUNK: u64 = 1 << 20;
+/// Reads under way at once; with [`CHUNK`] at most 16 MiB.
+const AHEAD: usize = 16;
+/// Longest record: a line and an answer of 8 MiB each, the line's id escaped at worst, and what stands around them.
+const RECORD_LIMIT: usize = 64 << 20;
+
+/// One object to read.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) name: ObjectName,
+    pub(crate) generation: Generation,
+    pub(crate) size_bytes: u64,
+}
+
+/// A range of one of several objects.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    /// Which object, by its index.
+    pub(crate) object: usize,
+    /// Its bytes.
+    pub(crate) bytes: Bytes,
+    /// Whether this is the object's last range.
+    pub(crate) last: bool,
+}
+
+/// Every chunk of every object, in order; an error ends with the index of its object. Empty objects have no chunk.
+pub(crate) fn chunks<'a>(
+    output: &'a Output,
+    objects: &'a [Stored],
+) -> impl futures_util::Stream<Item = Result<Chunk, (usize, StorageError)>> + 'a {
+    stream::iter(objects.iter().enumerate())
+        .flat_map(|(index, object)| {
+            let starts = (0..object.size_bytes).step_by(usize::try_from(CHUNK).expect("a chunk is small"));
+            stream::iter(starts.map(move |start| (index, object, start)))
+        })
+        .map(move |(index, object, start)| async move {
+            let end = (start + CHUNK).min(object.size_bytes);
+            match output.read_range(&object.name, &object.generation, start..end).await {
+                Ok(bytes) => Ok(Chunk { object: index, bytes, last: end == object.size_bytes }),
+                Err(error) => Err((index, error)),
+            }
+        })
+        .buffered(AHEAD)
+}
+
+/// Cuts the bytes of one object into records and sums them up.
+#[derive(Debug)]
+pub(crate) struct RecordReader {
+    format: Format,
+    splitter: LineSplitter,
+    checksum: Checksum,
+    records: u64,
+}
+
+/// Why the bytes of an object are not records.
+pub(crate) type Problem = String;
+
+impl RecordReader {
+    pub(crate) fn new(format: Format) -> Self {
+        let splitter = LineSplitter::new(Position::START, RECORD_LIMIT);
+        Self { format, splitter, checksum: Checksum::default(), records: 0 }
+    }
+
+    /// Takes the next bytes and shows each whole record.
+    pub(crate) fn feed(
+        &mut self,
+        bytes: &[u8],
+        mut visit: impl FnMut(&[u8], RecordHead<'_>) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        self.checksum = self.checksum.extended(bytes);
+        let mut result = Ok(());
+        let _ = self.splitter.feed(bytes, |line| {
+            let Content::Whole(record) = line.content else {
+                result = Err(format!("the record at byte {} is too long", line.position.byte_offset));
+                return ControlFlow::Break(());
+            };
+            self.records += 1;
+            result = read_record(record, self.format)
+                .map_err(|error| format!("the record at byte {}: {error}", line.position.byte_offset))
+                .and_then(|head| visit(record, head));
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        result
+    }
+
+    /// What was read; bytes behind the last newline are a torn record.
+    pub(crate) fn finish(self) -> Result<(Checksum, u64), Problem> {
+        if self.splitter.position().byte_offset == self.checksum.size_bytes {
+            Ok((self.checksum, self.records))
+        } else {
+            Err("the last record is torn".to_owned())
+        }
+    }
+}
+
+/// Reads one object whole, showing each record.
+pub(crate) async fn read_object(
+    output: &Output,
+    object: &Stored,
+    format: Format,
+    mut visit: impl FnMut(&[u8], RecordHead<'_>) -> Result<(), Problem>,
+) -> Result<Result<(Checksum, u64), Problem>, StorageError> {
+    let mut reader = RecordReader::new(format);
+    let mut chunks = std::pin::pin!(chunks(output, std::slice::from_ref(object)).map_err(|(_, error)| error));
+    while let Some(chunk) = chunks.try_next().await? {
+        if let Err(problem) = reader.feed(&chunk.bytes, &mut visit) {
+            return Ok(Err(problem));
+        }
+    }
+    Ok(reader.finish())
+}

@@ -1,0 +1,122 @@
+//! Upload (S3 of the job protocol): make one closed part durable, then enter it into the ledger.
+//!
+//! Name and bytes are fixed before the first attempt; the outcomes never go back into a buffer.
+
+use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+
+use penstock_job::Reason;
+use penstock_storage::{ErrorKind, ObjectMeta, StorageError};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::part_file::ClosedPart;
+use crate::{
+    board::Board,
+    error::RunError,
+    halt::Halt,
+    ledger::{Durable, Ledger},
+    output::{Output, jitter, object_name},
+    state_object::REFUSED_PAUSE,
+};
+
+/// An upload slower than this is shown as the reason why a job is not further.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// What the uploader of one kind is asked to do, in order.
+#[derive(Debug)]
+pub(super) enum Order {
+    Upload(Box<ClosedPart>),
+    /// Answered when everything before it is listed.
+    Barrier(oneshot::Sender<()>),
+}
+
+/// Makes parts of one kind durable, one at a time, until the channel closes or `quit`.
+pub(super) async fn upload(
+    mut orders: mpsc::Receiver<Order>,
+    output: Output,
+    ledger: Ledger,
+    board: Arc<Board>,
+    halt: Halt,
+    quit: CancellationToken,
+) {
+    let work = async {
+        while let Some(order) = orders.recv().await {
+            match order {
+                Order::Upload(part) => match make_durable(&output, &part, &board).await {
+                    Ok(meta) => enter(&ledger, &board, *part, &meta).await,
+                    Err(cause) => return halt.because(cause),
+                },
+                Order::Barrier(reached) => {
+                    // Nobody waits any more when the other end is gone.
+                    let _ = reached.send(());
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        () = halt.wait() => {}
+        () = quit.cancelled() => {}
+    }
+}
+
+async fn enter(ledger: &Ledger, board: &Board, part: ClosedPart, meta: &ObjectMeta) {
+    let row = part.row(&meta.generation);
+    let lines = part.lines();
+    let ClosedPart { path, ordinals, outcomes, .. } = part;
+    ledger.list(Durable { part: row, ordinals, outcomes }).await;
+    board.unlisted.fetch_sub(lines, Relaxed);
+    if let Err(error) = tokio::fs::remove_file(&path).await {
+        tracing::debug!(file = %path.display(), %error, "a stored part stays in scratch until the next start");
+    }
+}
+
+async fn make_durable(output: &Output, part: &ClosedPart, board: &Board) -> Result<ObjectMeta, RunError> {
+    let name = object_name(&part.name);
+    for attempt in 0u32.. {
+        let slow = async {
+            tokio::time::sleep(SLOW).await;
+            board.raise(
+                Reason::StorageSlow,
+                format!("the upload of {} parts takes longer than 10 s", part.name),
+            );
+            std::future::pending().await
+        };
+        let result = tokio::select! {
+            result = output.upload(&name, &part.path, part.checksum) => result,
+            never = slow => never,
+        };
+        board.clear(Reason::StorageSlow);
+        let error = match result {
+            Ok(meta) => return Ok(meta),
+            // The file is gone: a successor on this machine has taken its records over (R3).
+            Err(error) if error.kind() == ErrorKind::NotFound && !exists(part).await => {
+                return Err(RunError::ClaimLost);
+            }
+            Err(error) if !error.ambiguous() => return Err(error.into()),
+            Err(error) => error,
+        };
+        if let Some(meta) = output.head(&name).await? {
+            // Only another process that uses this epoch could have written something else.
+            let same = meta.checksum() == Some(part.checksum);
+            return if same { Ok(meta) } else { Err(RunError::ClaimLost) };
+        }
+        pause(error, attempt, board).await;
+    }
+    unreachable!("the loop ends only by returning")
+}
+
+async fn exists(part: &ClosedPart) -> bool {
+    tokio::fs::try_exists(&part.path).await.unwrap_or(true)
+}
+
+async fn pause(error: StorageError, attempt: u32, board: &Board) {
+    if error.kind() == ErrorKind::Refused {
+        board.raise(Reason::StorageRefused, error.to_string());
+        tokio::time::sleep(REFUSED_PAUSE).await;
+        board.clear(Reason::StorageRefused);
+    } else {
+        tracing::warn!(%error, "a part will be uploaded again");
+        tokio::time::sleep(jitter(Duration::from_millis(200), REFUSED_PAUSE, attempt)).await;
+    }
+}
