@@ -3,10 +3,7 @@
 //! A law panics, saying what it saw, where a backend breaks it. Each works below a prefix of its own, in a store that
 //! is empty when the first one starts, and paces itself by the backend's
 //! [`mutation_interval`](Store::mutation_interval).
-#![expect(
-    clippy::missing_panics_doc,
-    reason = "each law panics where a backend breaks it, and only there"
-)]
+#![expect(clippy::missing_panics_doc, reason = "each law panics where a backend breaks it, and only there")]
 
 pub mod composing;
 pub mod listing;
@@ -52,18 +49,11 @@ fn name(name: &str) -> ObjectName {
 }
 
 async fn create(store: &dyn Store, at: &ObjectName, content: impl Into<Bytes>) -> ObjectMeta {
-    store
-        .create(at, content.into())
-        .await
-        .expect("a new object is created")
+    store.create(at, content.into()).await.expect("a new object is created")
 }
 
 async fn content(store: &dyn Store, at: &ObjectName) -> Option<Bytes> {
-    store
-        .get(at, LIMIT_BYTES)
-        .await
-        .expect("an object or its absence is read")
-        .map(|(_, content)| content)
+    store.get(at, LIMIT_BYTES).await.expect("an object or its absence is read").map(|(_, content)| content)
 }
 
 /// Waits until the object written last may be written again.

@@ -80,13 +80,7 @@ impl StorageError {
         cause: impl Into<String>,
         advice: &'static str,
     ) -> Self {
-        Self {
-            kind,
-            action,
-            object: object.to_string(),
-            cause: cause.into(),
-            advice,
-        }
+        Self { kind, action, object: object.to_string(), cause: cause.into(), advice }
     }
 
     /// What kind of failure it is.
@@ -128,13 +122,7 @@ impl StorageError {
 
     /// The name of a create-only write is taken.
     pub fn exists(action: Action, name: &ObjectName) -> Self {
-        Self::new(
-            ErrorKind::Exists,
-            action,
-            name,
-            "it exists already",
-            "read it to see whose it is",
-        )
+        Self::new(ErrorKind::Exists, action, name, "it exists already", "read it to see whose it is")
     }
 
     /// The object has another generation than expected.
@@ -165,10 +153,7 @@ impl StorageError {
             ErrorKind::Invalid,
             Action::Read,
             object,
-            format!(
-                "bytes {}..{} are not all among its {size_bytes}",
-                range.start, range.end
-            ),
+            format!("bytes {}..{} are not all among its {size_bytes}", range.start, range.end),
             "ask for bytes that it has",
         )
     }
@@ -204,76 +189,48 @@ fn classify(action: Action, error: &io::Error) -> (ErrorKind, &'static str) {
             io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
                 (ErrorKind::Invalid, WRONG_KIND_OF_ENTRY)
             }
-            io::ErrorKind::UnexpectedEof => (
-                ErrorKind::Damaged,
-                "it is shorter than it was; restore it from a copy",
-            ),
-            _ => (
-                ErrorKind::Unavailable,
-                "look at the file system if it does not pass",
-            ),
+            io::ErrorKind::UnexpectedEof => {
+                (ErrorKind::Damaged, "it is shorter than it was; restore it from a copy")
+            }
+            _ => (ErrorKind::Unavailable, "look at the file system if it does not pass"),
         };
     };
     match errno {
-        Errno::NOENT if !matches!(action, Action::Open | Action::Read | Action::List) => (
-            ErrorKind::Unavailable,
-            "leave the folder in its place, where it is made again",
-        ),
-        Errno::NOENT => (
-            ErrorKind::NotFound,
-            "make sure that the path exists and nobody deletes files there",
-        ),
+        Errno::NOENT if !matches!(action, Action::Open | Action::Read | Action::List) => {
+            (ErrorKind::Unavailable, "leave the folder in its place, where it is made again")
+        }
+        Errno::NOENT => {
+            (ErrorKind::NotFound, "make sure that the path exists and nobody deletes files there")
+        }
         Errno::EXIST => (ErrorKind::Exists, "read it to see whose it is"),
         Errno::NOSPC => (ErrorKind::Refused, "free some space on that file system"),
-        Errno::DQUOT => (
-            ErrorKind::Refused,
-            "free some space or have the disk quota raised",
-        ),
-        Errno::FBIG => (
-            ErrorKind::Refused,
-            "raise the file size limit (`ulimit -f`) or use another file system",
-        ),
-        Errno::ROFS => (
-            ErrorKind::Refused,
-            "mount that file system writable or choose another folder",
-        ),
-        Errno::ACCESS | Errno::PERM => (
-            ErrorKind::Refused,
-            "give this user the right to read and write there or choose another folder",
-        ),
-        Errno::MFILE | Errno::NFILE => (
-            ErrorKind::Unavailable,
-            "raise the limit of open files (`ulimit -n`) if it does not pass",
-        ),
+        Errno::DQUOT => (ErrorKind::Refused, "free some space or have the disk quota raised"),
+        Errno::FBIG => {
+            (ErrorKind::Refused, "raise the file size limit (`ulimit -f`) or use another file system")
+        }
+        Errno::ROFS => (ErrorKind::Refused, "mount that file system writable or choose another folder"),
+        Errno::ACCESS | Errno::PERM => {
+            (ErrorKind::Refused, "give this user the right to read and write there or choose another folder")
+        }
+        Errno::MFILE | Errno::NFILE => {
+            (ErrorKind::Unavailable, "raise the limit of open files (`ulimit -n`) if it does not pass")
+        }
         Errno::ISDIR | Errno::NOTDIR => (ErrorKind::Invalid, WRONG_KIND_OF_ENTRY),
         Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ | Errno::LOOP => {
             (ErrorKind::Invalid, "choose a path that this file system takes")
         }
-        Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK => (
-            ErrorKind::Refused,
-            "choose a folder on a file system that has locks and hard links",
-        ),
-        Errno::IO => (
-            ErrorKind::Unavailable,
-            "look at the health of the disk if it does not pass",
-        ),
-        _ => (
-            ErrorKind::Unavailable,
-            "look at the file system if it does not pass",
-        ),
+        Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK => {
+            (ErrorKind::Refused, "choose a folder on a file system that has locks and hard links")
+        }
+        Errno::IO => (ErrorKind::Unavailable, "look at the health of the disk if it does not pass"),
+        _ => (ErrorKind::Unavailable, "look at the file system if it does not pass"),
     }
 }
 
 impl From<InvalidName> for StorageError {
     fn from(refusal: InvalidName) -> Self {
         let (name, rule) = refusal.into_parts();
-        Self::new(
-            ErrorKind::Invalid,
-            Action::Open,
-            name,
-            rule,
-            "choose another name",
-        )
+        Self::new(ErrorKind::Invalid, Action::Open, name, rule, "choose another name")
     }
 }
 
@@ -299,11 +256,7 @@ mod tests {
             (Errno::NAMETOOLONG, ErrorKind::Invalid),
         ];
         for (errno, kind) in table {
-            assert_eq!(
-                StorageError::io(Action::Read, "a", &errno.into()).kind(),
-                kind,
-                "{errno:?}"
-            );
+            assert_eq!(StorageError::io(Action::Read, "a", &errno.into()).kind(), kind, "{errno:?}");
         }
     }
 

@@ -84,9 +84,7 @@ pub fn seeded(seed: u64, one_in: u64) -> impl Fn(&Call<'_>) -> Option<Fault> + S
         draw.is_multiple_of(one_in).then(|| match way % 3 {
             0 => Fault::Before,
             1 => Fault::After,
-            _ => Fault::Late {
-                calls: 1 + mixed(way) % 8,
-            },
+            _ => Fault::Late { calls: 1 + mixed(way) % 8 },
         })
     }
 }
@@ -102,12 +100,7 @@ fn mixed(number: u64) -> u64 {
 impl<S: Store> FaultyStore<S> {
     /// Lets the calls to `inner` go wrong as `plan` says.
     pub fn new(inner: S, plan: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self {
-            inner,
-            plan: Box::new(plan),
-            calls: AtomicU64::new(0),
-            late: Mutex::default(),
-        }
+        Self { inner, plan: Box::new(plan), calls: AtomicU64::new(0), late: Mutex::default() }
     }
 
     /// The store behind the faults.
@@ -124,9 +117,7 @@ impl<S: Store> FaultyStore<S> {
     async fn land_due(&self, now: u64) {
         let due: Vec<_> = {
             let mut late = self.late();
-            let (due, rest) = mem::take(&mut *late)
-                .into_iter()
-                .partition(|write| write.due <= now);
+            let (due, rest) = mem::take(&mut *late).into_iter().partition(|write| write.due <= now);
             *late = rest;
             due
         };
@@ -144,14 +135,7 @@ impl<S: Store> FaultyStore<S> {
     async fn next_call(&self, action: Action, object: &str) -> (u64, Option<Fault>) {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         self.land_due(number).await;
-        (
-            number,
-            (self.plan)(&Call {
-                number,
-                action,
-                object,
-            }),
-        )
+        (number, (self.plan)(&Call { number, action, object }))
     }
 
     async fn before_read(&self, action: Action, object: &str) -> Result<()> {
@@ -169,10 +153,7 @@ impl<S: Store> FaultyStore<S> {
             (_, Some(Fault::Before)) => {}
             (_, Some(Fault::After)) => drop(self.apply(write).await?),
             (number, Some(Fault::Late { calls })) => {
-                self.late().push(LateWrite {
-                    due: number.saturating_add(calls),
-                    write,
-                });
+                self.late().push(LateWrite { due: number.saturating_add(calls), write });
             }
         }
         Err(injected(action, &object))
@@ -218,10 +199,7 @@ fn injected(action: Action, object: &str) -> StorageError {
 
 impl<S: fmt::Debug> fmt::Debug for FaultyStore<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("FaultyStore")
-            .field("inner", &self.inner)
-            .finish_non_exhaustive()
+        formatter.debug_struct("FaultyStore").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 
@@ -256,8 +234,7 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
-        self.write_object(Action::Create, Write::Create(name.clone(), content))
-            .await
+        self.write_object(Action::Create, Write::Create(name.clone(), content)).await
     }
 
     async fn replace(
@@ -266,11 +243,7 @@ impl<S: Store> Store for FaultyStore<S> {
         content: Bytes,
         generation: &Generation,
     ) -> Result<ObjectMeta> {
-        self.write_object(
-            Action::Replace,
-            Write::Replace(name.clone(), content, generation.clone()),
-        )
-        .await
+        self.write_object(Action::Replace, Write::Replace(name.clone(), content, generation.clone())).await
     }
 
     /// The file goes through as it is, unless a fault is due: then its bytes are taken now, since it may be gone when
@@ -286,10 +259,7 @@ impl<S: Store> Store for FaultyStore<S> {
                     .await
                     .map_err(|answer| StorageError::io(Action::Read, source.display(), &answer))?;
                 let write = Write::Create(name.clone(), content.into());
-                self.late().push(LateWrite {
-                    due: number.saturating_add(calls),
-                    write,
-                });
+                self.late().push(LateWrite { due: number.saturating_add(calls), write });
             }
         }
         Err(injected(Action::Create, name.as_str()))
@@ -301,14 +271,11 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta> {
-        self.write_object(Action::Compose, Write::Compose(target.clone(), sources.to_vec()))
-            .await
+        self.write_object(Action::Compose, Write::Compose(target.clone(), sources.to_vec())).await
     }
 
     async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()> {
-        self.write(Action::Delete, Write::Delete(name.clone(), generation.clone()))
-            .await
-            .map(drop)
+        self.write(Action::Delete, Write::Delete(name.clone(), generation.clone())).await.map(drop)
     }
 }
 
@@ -322,22 +289,14 @@ mod tests {
     }
 
     fn first_write(fault: Fault) -> FaultyStore<MemoryStore> {
-        FaultyStore::new(MemoryStore::new(), move |call| {
-            (call.number == 0).then_some(fault)
-        })
+        FaultyStore::new(MemoryStore::new(), move |call| (call.number == 0).then_some(fault))
     }
 
     #[tokio::test]
     async fn a_fault_before_loses_the_write_and_one_after_loses_only_the_answer() {
         for (fault, applied) in [(Fault::Before, false), (Fault::After, true)] {
             let store = first_write(fault);
-            assert!(
-                store
-                    .create(&name(), Bytes::from_static(b"1"))
-                    .await
-                    .unwrap_err()
-                    .ambiguous()
-            );
+            assert!(store.create(&name(), Bytes::from_static(b"1")).await.unwrap_err().ambiguous());
             assert_eq!(store.head(&name()).await.unwrap().is_some(), applied, "{fault:?}");
         }
     }
@@ -358,10 +317,7 @@ mod tests {
     #[tokio::test]
     async fn a_late_write_keeps_its_precondition() {
         let store = first_write(Fault::Late { calls: u64::MAX });
-        store
-            .create(&name(), Bytes::from_static(b"late"))
-            .await
-            .unwrap_err();
+        store.create(&name(), Bytes::from_static(b"late")).await.unwrap_err();
         store.create(&name(), Bytes::from_static(b"first")).await.unwrap();
         store.land().await;
         assert_eq!(store.get(&name(), 9).await.unwrap().unwrap().1, "first");
@@ -372,13 +328,7 @@ mod tests {
         let faults = |seed| {
             let plan = seeded(seed, 10);
             (0..10_000)
-                .map(|number| {
-                    plan(&Call {
-                        number,
-                        action: Action::Create,
-                        object: "a",
-                    })
-                })
+                .map(|number| plan(&Call { number, action: Action::Create, object: "a" }))
                 .collect::<Vec<_>>()
         };
         assert_eq!(faults(7), faults(7));
@@ -387,8 +337,7 @@ mod tests {
         assert!((800..1_200).contains(&hits.len()), "{} of 10000", hits.len());
         for way in [Fault::Before, Fault::After, Fault::Late { calls: 1 }] {
             assert!(
-                hits.iter()
-                    .any(|hit| mem::discriminant(hit) == mem::discriminant(&way)),
+                hits.iter().any(|hit| mem::discriminant(hit) == mem::discriminant(&way)),
                 "never {way:?}"
             );
         }

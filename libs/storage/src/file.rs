@@ -88,11 +88,7 @@ impl FileStore {
         T: Send + 'static,
         F: FnOnce(&Folder) -> Result<T> + Send + 'static,
     {
-        let _permit = self
-            .permits
-            .acquire()
-            .await
-            .expect("invariant: the semaphore is never closed");
+        let _permit = self.permits.acquire().await.expect("invariant: the semaphore is never closed");
         let folder = Arc::clone(&self.folder);
         run_blocking(move || operation(&folder)).await
     }
@@ -104,8 +100,7 @@ impl FileStore {
         F: FnOnce(&LockedFolder<'_>) -> Result<T> + Send + 'static,
     {
         let guard = self.lock.acquire().await?;
-        self.run(move |folder| operation(&LockedFolder::new(folder, &guard)))
-            .await
+        self.run(move |folder| operation(&LockedFolder::new(folder, &guard))).await
     }
 
     /// Opens an object without the lock; takes the lock only to settle one whose record does not describe it.
@@ -122,10 +117,7 @@ impl FileStore {
     }
 
     async fn pinned(&self, name: &ObjectName, generation: &Generation) -> Result<Object> {
-        let object = self
-            .object(name)
-            .await?
-            .ok_or_else(|| StorageError::not_found(Action::Read, name))?;
+        let object = self.object(name).await?.ok_or_else(|| StorageError::not_found(Action::Read, name))?;
         if object.generation() == *generation {
             Ok(object)
         } else {
@@ -150,8 +142,7 @@ impl FileStore {
 
     async fn publish(&self, name: &ObjectName, content: Temporary, checksum: Checksum) -> Result<ObjectMeta> {
         let name = name.clone();
-        self.run_locked(move |folder| folder.publish(&name, content.path(), checksum))
-            .await
+        self.run_locked(move |folder| folder.publish(&name, content.path(), checksum)).await
     }
 }
 
@@ -199,23 +190,19 @@ impl Store for FileStore {
     ) -> Result<ObjectMeta> {
         let (staged, checksum) = self.stage(Action::Replace, name, content).await?;
         let (name, expected) = (name.clone(), generation.clone());
-        self.run_locked(move |folder| folder.swap(&name, staged, checksum, &expected))
-            .await
+        self.run_locked(move |folder| folder.swap(&name, staged, checksum, &expected)).await
     }
 
     /// The file becomes the object by `link()`, so nothing is copied unless it is on another file system, and its
     /// permissions stay as they are. Its checksum is taken on trust; a read of the whole object compares it.
     async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
         let path = source.to_owned();
-        let copied = self
-            .run(move |folder| write::prepare_upload(folder, &path, checksum))
-            .await?;
+        let copied = self.run(move |folder| write::prepare_upload(folder, &path, checksum)).await?;
         if let Some(copy) = copied {
             return self.publish(name, copy, checksum).await;
         }
         let (name, path) = (name.clone(), source.to_owned());
-        self.run_locked(move |folder| folder.publish(&name, &path, checksum))
-            .await
+        self.run_locked(move |folder| folder.publish(&name, &path, checksum)).await
     }
 
     async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page> {
@@ -253,9 +240,7 @@ impl Store for FileStore {
             move |answer: io::Error| StorageError::io(Action::Compose, &target, &answer)
         };
         let failed_to_stage = failed.clone();
-        let mut staged = self
-            .run(move |folder| Temporary::create(folder).map_err(failed_to_stage))
-            .await?;
+        let mut staged = self.run(move |folder| Temporary::create(folder).map_err(failed_to_stage)).await?;
         for (name, generation) in sources {
             let object = self.pinned(name, generation).await?;
             let failed = failed.clone();
@@ -269,10 +254,8 @@ impl Store for FileStore {
         }
         let (staged, checksum) = self
             .run(move |_| {
-                let checksum = staged
-                    .finish()
-                    .and_then(|()| object::checksum(staged.file()))
-                    .map_err(failed)?;
+                let checksum =
+                    staged.finish().and_then(|()| object::checksum(staged.file())).map_err(failed)?;
                 Ok((staged, checksum))
             })
             .await?;
@@ -281,7 +264,6 @@ impl Store for FileStore {
 
     async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()> {
         let (name, expected) = (name.clone(), generation.clone());
-        self.run_locked(move |folder| folder.delete(&name, &expected))
-            .await
+        self.run_locked(move |folder| folder.delete(&name, &expected)).await
     }
 }

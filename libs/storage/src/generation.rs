@@ -71,10 +71,7 @@ pub struct ObjectMeta {
 impl ObjectMeta {
     /// Size and CRC32C together, where both are known.
     pub fn checksum(&self) -> Option<Checksum> {
-        self.crc32c.map(|crc32c| Checksum {
-            size_bytes: self.size_bytes,
-            crc32c,
-        })
+        self.crc32c.map(|crc32c| Checksum { size_bytes: self.size_bytes, crc32c })
     }
 }
 
@@ -86,13 +83,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_crc32c_and_not_another_crc() {
-        assert_eq!(
-            Checksum::of(b"123456789"),
-            Checksum {
-                size_bytes: 9,
-                crc32c: 0xe306_9283
-            }
-        );
+        assert_eq!(Checksum::of(b"123456789"), Checksum { size_bytes: 9, crc32c: 0xe306_9283 });
     }
 
     proptest! {

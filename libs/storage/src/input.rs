@@ -61,9 +61,7 @@ impl FileInput {
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let opened = run_blocking(move || Opened::new(&path)).await?;
-        Ok(Self {
-            opened: Arc::new(opened),
-        })
+        Ok(Self { opened: Arc::new(opened) })
     }
 }
 
@@ -118,13 +116,7 @@ impl Opened {
         }
         let version = FileVersion::from(&metadata);
         let generation = Generation::new(format!("{}-{}", version.size_bytes, version.modified_ns));
-        Ok(Self {
-            file,
-            path,
-            uri,
-            version,
-            generation,
-        })
+        Ok(Self { file, path, uri, version, generation })
     }
 
     /// The version is compared after the read, so bytes that were changed before it are not handed out.
@@ -140,10 +132,7 @@ impl Opened {
     fn verify_unchanged(&self) -> Result<()> {
         let open = self.file.metadata().map_err(|answer| self.failed(&answer))?;
         let named = self.path.metadata().map_err(|answer| self.failed(&answer))?;
-        if [&open, &named]
-            .into_iter()
-            .all(|metadata| FileVersion::from(metadata) == self.version)
-        {
+        if [&open, &named].into_iter().all(|metadata| FileVersion::from(metadata) == self.version) {
             Ok(())
         } else {
             Err(self.changed())
@@ -174,8 +163,7 @@ pub(crate) fn read_exactly(file: &File, range: &Range<u64>, size_bytes: u64, obj
     let length = usize::try_from(range.end - range.start)
         .map_err(|_| failed(&io::Error::from(io::ErrorKind::OutOfMemory)))?;
     let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, range.start)
-        .map_err(|answer| failed(&answer))?;
+    file.read_exact_at(&mut bytes, range.start).map_err(|answer| failed(&answer))?;
     Ok(Bytes::from(bytes))
 }
 
@@ -211,10 +199,7 @@ mod tests {
         let input = FileInput::open(file.path()).await.unwrap();
         fs::write(file.path(), "longer than before").unwrap();
         assert_eq!(input.read(0..6).await.unwrap_err().kind(), ErrorKind::Changed);
-        assert_eq!(
-            input.verify_unchanged().await.unwrap_err().kind(),
-            ErrorKind::Changed
-        );
+        assert_eq!(input.verify_unchanged().await.unwrap_err().kind(), ErrorKind::Changed);
     }
 
     #[tokio::test]
@@ -227,15 +212,9 @@ mod tests {
         fs::write(&other, "same").unwrap();
         fs::rename(&other, &path).unwrap();
         assert_eq!(input.read(0..4).await.unwrap(), "same");
-        assert_eq!(
-            input.verify_unchanged().await.unwrap_err().kind(),
-            ErrorKind::Changed
-        );
+        assert_eq!(input.verify_unchanged().await.unwrap_err().kind(), ErrorKind::Changed);
         fs::remove_file(&path).unwrap();
-        assert_eq!(
-            input.verify_unchanged().await.unwrap_err().kind(),
-            ErrorKind::NotFound
-        );
+        assert_eq!(input.verify_unchanged().await.unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[tokio::test]
@@ -244,9 +223,6 @@ mod tests {
         let missing = FileInput::open(folder.path().join("none")).await.unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
         assert!(missing.to_string().contains("none"), "{missing}");
-        assert_eq!(
-            FileInput::open(folder.path()).await.unwrap_err().kind(),
-            ErrorKind::Invalid
-        );
+        assert_eq!(FileInput::open(folder.path()).await.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }

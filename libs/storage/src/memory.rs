@@ -59,9 +59,7 @@ impl Objects {
     }
 
     fn pinned(&self, action: Action, name: &ObjectName, generation: &Generation) -> Result<&Object> {
-        let object = self
-            .get(name)
-            .ok_or_else(|| StorageError::not_found(action, name))?;
+        let object = self.get(name).ok_or_else(|| StorageError::not_found(action, name))?;
         if object.meta.generation == *generation {
             Ok(object)
         } else {
@@ -85,13 +83,7 @@ impl Objects {
             size_bytes: checksum.size_bytes,
             crc32c: Some(checksum.crc32c),
         };
-        self.by_name.insert(
-            name.to_string(),
-            Object {
-                meta: meta.clone(),
-                content,
-            },
-        );
+        self.by_name.insert(name.to_string(), Object { meta: meta.clone(), content });
         meta
     }
 }
@@ -128,9 +120,7 @@ impl Store for MemoryStore {
     ) -> Result<Bytes> {
         let objects = self.objects();
         let Object { meta, content } = objects.pinned(Action::Read, name, generation)?;
-        let bounds = usize::try_from(range.start)
-            .ok()
-            .zip(usize::try_from(range.end).ok());
+        let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
         bounds
             .filter(|(start, end)| start <= end && *end <= content.len())
             .map(|(start, end)| content.slice(start..end))
@@ -180,15 +170,9 @@ impl Store for MemoryStore {
             .by_name
             .range::<str, _>((after, Bound::Unbounded))
             .take_while(|(name, _)| name.starts_with(prefix))
-            .map(|(_, object)| ObjectMeta {
-                crc32c: None,
-                ..object.meta.clone()
-            });
+            .map(|(_, object)| ObjectMeta { crc32c: None, ..object.meta.clone() });
         let page: Vec<_> = found.by_ref().take(LIST_PAGE).collect();
-        let next = found
-            .next()
-            .and_then(|_| page.last())
-            .map(|last| last.name.to_string());
+        let next = found.next().and_then(|_| page.last()).map(|last| last.name.to_string());
         Ok(Page { objects: page, next })
     }
 

@@ -27,11 +27,7 @@ pub struct InputReader {
 impl InputReader {
     /// Reads `range` of `input` in chunks of [`CHUNK_BYTES`].
     pub fn new(input: Arc<dyn Input>, range: Range<u64>) -> Self {
-        Self {
-            input,
-            rest: range,
-            ahead: JoinSet::new(),
-        }
+        Self { input, rest: range, ahead: JoinSet::new() }
     }
 
     /// Reads the whole input.
@@ -83,26 +79,16 @@ mod tests {
 
     #[tokio::test]
     async fn the_chunks_joined_are_the_range() {
-        let bytes: Vec<u8> = (0..CHUNK_BYTES * 2 + 7)
-            .map(|index| (index % 251) as u8)
-            .collect();
+        let bytes: Vec<u8> = (0..CHUNK_BYTES * 2 + 7).map(|index| (index % 251) as u8).collect();
         let (_file, input) = input_of(&bytes).await;
-        for (range, chunks) in [
-            (0..bytes.len(), 3),
-            (5..bytes.len() - 5, 2),
-            (9..10, 1),
-            (4..4, 0),
-        ] {
+        for (range, chunks) in [(0..bytes.len(), 3), (5..bytes.len() - 5, 2), (9..10, 1), (4..4, 0)] {
             let mut reader = InputReader::new(Arc::clone(&input), range.start as u64..range.end as u64);
             let mut found = Vec::new();
             while let Some(chunk) = reader.next().await.unwrap() {
                 found.push(chunk);
             }
             assert_eq!(found.len(), chunks, "{range:?}");
-            assert!(
-                found.concat() == bytes[range.clone()],
-                "{range:?} came out otherwise"
-            );
+            assert!(found.concat() == bytes[range.clone()], "{range:?} came out otherwise");
         }
     }
 

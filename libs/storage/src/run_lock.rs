@@ -76,10 +76,7 @@ impl RunLock {
             flock(&file, FlockOperation::Unlock).map_err(|errno| failed(errno.into()))?;
             std::thread::yield_now();
         }
-        Err(RunLockError::Held {
-            root: root.to_owned(),
-            pid: signed_by(&mut file),
-        })
+        Err(RunLockError::Held { root: root.to_owned(), pid: signed_by(&mut file) })
     }
 
     /// Who holds the lock of the folder `root` at this moment; `None` when nobody does.
@@ -92,9 +89,7 @@ impl RunLock {
             Err(answer) => return Err(failed(answer)),
         };
         let free = try_lock(&file, FlockOperation::NonBlockingLockShared).map_err(failed)?;
-        Ok((!free).then(|| Holder {
-            pid: signed_by(&mut file),
-        }))
+        Ok((!free).then(|| Holder { pid: signed_by(&mut file) }))
     }
 }
 
@@ -125,9 +120,7 @@ fn signed_by(file: &mut File) -> Option<u32> {
 }
 
 fn boot_id() -> Option<String> {
-    fs::read_to_string(BOOT_ID)
-        .ok()
-        .map(|text| text.trim().to_owned())
+    fs::read_to_string(BOOT_ID).ok().map(|text| text.trim().to_owned())
 }
 
 fn as_pid(pid: Option<u32>) -> String {
@@ -152,12 +145,7 @@ mod tests {
     fn dropping_the_lock_frees_the_folder() {
         let root = tempfile::tempdir().unwrap();
         let first = RunLock::acquire(root.path()).unwrap();
-        assert_eq!(
-            RunLock::holder(root.path()).unwrap(),
-            Some(Holder {
-                pid: Some(std::process::id())
-            })
-        );
+        assert_eq!(RunLock::holder(root.path()).unwrap(), Some(Holder { pid: Some(std::process::id()) }));
         drop(first);
         assert_eq!(RunLock::holder(root.path()).unwrap(), None);
         RunLock::acquire(root.path()).unwrap();

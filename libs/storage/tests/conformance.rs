@@ -6,9 +6,7 @@ use penstock_storage::{FileStore, MemoryStore, conformance};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_keeps_every_law() {
     let root = tempfile::tempdir().unwrap();
-    let store = FileStore::open(root.path().join("made/by/the/first/write"))
-        .await
-        .unwrap();
+    let store = FileStore::open(root.path().join("made/by/the/first/write")).await.unwrap();
     conformance::run_all(&store).await;
 }
 

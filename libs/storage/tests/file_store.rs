@@ -1,8 +1,5 @@
 //! What a folder is worth after its writers died, and beside living ones in other processes.
-#![expect(
-    clippy::unwrap_used,
-    reason = "what these tests are made of fails only where they do"
-)]
+#![expect(clippy::unwrap_used, reason = "what these tests are made of fails only where they do")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -55,10 +52,7 @@ impl OtherProcess {
         let mut line = String::new();
         while !line.ends_with("ready\n") {
             line.clear();
-            assert!(
-                self.said.read_line(&mut line).unwrap() > 0,
-                "the other process ended early"
-            );
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "the other process ended early");
         }
     }
 
@@ -128,15 +122,9 @@ async fn a_holder_that_was_stopped_is_not_waited_for_without_end() {
     store.create(&name(), "1".into()).await.unwrap();
     let held = File::open(root.path().join(".penstock/lock")).unwrap();
     flock(&held, FlockOperation::LockExclusive).unwrap();
-    let error = store
-        .create(&ObjectName::from_static("other"), "1".into())
-        .await
-        .unwrap_err();
+    let error = store.create(&ObjectName::from_static("other"), "1".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(
-        error.to_string().contains("stopped `penstock` process"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("stopped `penstock` process"), "{error}");
 }
 
 #[tokio::test]
@@ -171,12 +159,7 @@ async fn a_run_that_was_killed_does_not_hold_up_the_next() {
 #[tokio::test]
 async fn what_a_killed_process_had_under_construction_is_removed_and_that_of_a_living_one_stays() {
     let root = tempfile::tempdir().unwrap();
-    FileStore::open(root.path())
-        .await
-        .unwrap()
-        .create(&name(), "1".into())
-        .await
-        .unwrap();
+    FileStore::open(root.path()).await.unwrap().create(&name(), "1".into()).await.unwrap();
     let mut other = OtherProcess::start("hold a file under construction", root.path());
     other.wait_until_ready();
     let file = root.path().join(".penstock/tmp/mine");
@@ -199,27 +182,15 @@ async fn a_swap_cut_off_before_its_record_has_the_next_generation() {
     let root = tempfile::tempdir().unwrap();
     let store = FileStore::open(root.path()).await.unwrap();
     let first = store.create(&name(), "1".into()).await.unwrap();
-    let second = store
-        .replace(&name(), "2".into(), &first.generation)
-        .await
-        .unwrap();
+    let second = store.replace(&name(), "2".into(), &first.generation).await.unwrap();
     rename_without_record(root.path(), "3");
 
-    let stale = store
-        .replace(&name(), "4".into(), &second.generation)
-        .await
-        .unwrap_err();
+    let stale = store.replace(&name(), "4".into(), &second.generation).await.unwrap_err();
     assert_eq!(stale.kind(), ErrorKind::Changed);
     let (third, bytes) = store.get(&name(), LIMIT_BYTES).await.unwrap().unwrap();
-    assert_eq!(
-        (third.generation.as_str(), bytes.as_ref()),
-        ("3", b"3".as_slice())
-    );
+    assert_eq!((third.generation.as_str(), bytes.as_ref()), ("3", b"3".as_slice()));
     assert_eq!(third.checksum(), Some(Checksum::of(b"3")));
-    let fourth = store
-        .replace(&name(), "4".into(), &third.generation)
-        .await
-        .unwrap();
+    let fourth = store.replace(&name(), "4".into(), &third.generation).await.unwrap();
     assert_eq!(fourth.generation.as_str(), "4");
 }
 
@@ -256,10 +227,7 @@ async fn a_folder_that_was_copied_keeps_its_generations() {
     let root = tempfile::tempdir().unwrap();
     let store = FileStore::open(root.path().join("old")).await.unwrap();
     let first = store.create(&name(), "1".into()).await.unwrap();
-    let second = store
-        .replace(&name(), "2".into(), &first.generation)
-        .await
-        .unwrap();
+    let second = store.replace(&name(), "2".into(), &first.generation).await.unwrap();
     let copied = Command::new("cp")
         .arg("-r")
         .args([root.path().join("old"), root.path().join("new")])
@@ -276,10 +244,7 @@ async fn an_object_changed_by_hand_is_another_generation() {
     let store = FileStore::open(root.path()).await.unwrap();
     let first = store.create(&name(), "before".into()).await.unwrap();
     fs::write(root.path().join("state.json"), "and after").unwrap();
-    let stale = store
-        .read_range(&name(), &first.generation, 0..6)
-        .await
-        .unwrap_err();
+    let stale = store.read_range(&name(), &first.generation, 0..6).await.unwrap_err();
     assert_eq!(stale.kind(), ErrorKind::Changed);
     assert_eq!(generation(&store).await, "2");
 }
@@ -290,10 +255,7 @@ async fn an_upload_is_a_link_and_not_a_copy() {
     let store = FileStore::open(root.path().join("out")).await.unwrap();
     let source = root.path().join("scratch.jsonl");
     fs::write(&source, "line\n").unwrap();
-    store
-        .upload(&name(), &source, Checksum::of(b"line\n"))
-        .await
-        .unwrap();
+    store.upload(&name(), &source, Checksum::of(b"line\n")).await.unwrap();
     let object = root.path().join("out/state.json");
     assert_eq!(object.metadata().unwrap().ino(), source.metadata().unwrap().ino());
 }
@@ -304,10 +266,7 @@ async fn an_upload_from_another_file_system_is_copied() {
     let store = FileStore::open(root.path()).await.unwrap();
     let source = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
     fs::write(source.path(), "line\n").unwrap();
-    let written = store
-        .upload(&name(), source.path(), Checksum::of(b"line\n"))
-        .await
-        .unwrap();
+    let written = store.upload(&name(), source.path(), Checksum::of(b"line\n")).await.unwrap();
     drop(source);
     assert_eq!(content(&store).await, "line\n");
     assert_eq!(store.head(&name()).await.unwrap(), Some(written));
@@ -319,14 +278,8 @@ async fn content_that_contradicts_its_checksum_is_not_handed_out() {
     let store = FileStore::open(root.path()).await.unwrap();
     let source = root.path().join("scratch");
     fs::write(&source, "flipped").unwrap();
-    store
-        .upload(&name(), &source, Checksum::of(b"written"))
-        .await
-        .unwrap();
-    assert_eq!(
-        store.get(&name(), LIMIT_BYTES).await.unwrap_err().kind(),
-        ErrorKind::Damaged
-    );
+    store.upload(&name(), &source, Checksum::of(b"written")).await.unwrap();
+    assert_eq!(store.get(&name(), LIMIT_BYTES).await.unwrap_err().kind(), ErrorKind::Damaged);
 }
 
 #[tokio::test]
@@ -341,10 +294,7 @@ async fn looking_at_a_folder_makes_nothing_and_deleting_leaves_nothing_behind() 
     let deep = ObjectName::from_static("parts/a/b");
     let written = store.create(&deep, "1".into()).await.unwrap();
     store.delete(&deep, &written.generation).await.unwrap();
-    let left: Vec<_> = fs::read_dir(&output)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let left: Vec<_> = fs::read_dir(&output).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, [".penstock"]);
     let own = output.join(".penstock");
     assert!(!own.join("parts").exists(), "an empty folder of records is left");
@@ -359,38 +309,23 @@ async fn data_files_are_readable_by_others_as_the_umask_allows() {
     let plain = root.path().join("plain");
     fs::write(&plain, "").unwrap();
     let expected = plain.metadata().unwrap().mode() & 0o644;
-    assert_eq!(
-        root.path().join("state.json").metadata().unwrap().mode() & 0o777,
-        expected
-    );
+    assert_eq!(root.path().join("state.json").metadata().unwrap().mode() & 0o777, expected);
 }
 
 #[tokio::test]
 async fn what_stands_in_the_way_is_named() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("file"), "").unwrap();
-    assert_eq!(
-        FileStore::open(root.path().join("file"))
-            .await
-            .unwrap_err()
-            .kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(FileStore::open(root.path().join("file")).await.unwrap_err().kind(), ErrorKind::Invalid);
 
     let store = FileStore::open(root.path()).await.unwrap();
     let below_a_file = ObjectName::from_static("file/a");
     assert_eq!(store.head(&below_a_file).await.unwrap(), None);
     let error = store.create(&below_a_file, "1".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(
-        error.to_string().contains("file/a") && error.to_string().contains("move it away"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("file/a") && error.to_string().contains("move it away"), "{error}");
     fs::create_dir(root.path().join("folder")).unwrap();
-    let error = store
-        .create(&ObjectName::from_static("folder"), "1".into())
-        .await
-        .unwrap_err();
+    let error = store.create(&ObjectName::from_static("folder"), "1".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 

@@ -15,10 +15,7 @@ pub async fn compose_concatenates_in_order(store: &dyn Store) {
     let target = name("compose/order/target");
     let order = [last.clone(), first.clone(), empty.clone(), last.clone()];
     let written = store.compose(&target, &order).await.expect("they are composed");
-    assert_eq!(
-        content(store, &target).await.expect("it is there"),
-        "last\nfirst\nlast\n"
-    );
+    assert_eq!(content(store, &target).await.expect("it is there"), "last\nfirst\nlast\n");
     assert_eq!(written.checksum(), Some(Checksum::of(b"last\nfirst\nlast\n")));
     assert_eq!(store.head(&target).await.expect("it is there"), Some(written));
 }
@@ -29,10 +26,7 @@ pub async fn compose_is_a_create(store: &dyn Store) {
     let target = name("compose/create/target");
     create(store, &target, "taken").await;
     pace(store).await;
-    let second = store
-        .compose(&target, &sources)
-        .await
-        .expect_err("the name is taken");
+    let second = store.compose(&target, &sources).await.expect_err("the name is taken");
     assert_eq!(second.kind(), ErrorKind::Exists);
     assert_eq!(content(store, &target).await.expect("it is there"), "taken");
 }
@@ -42,20 +36,11 @@ pub async fn compose_is_pinned_to_its_sources(store: &dyn Store) {
     let [first, _, last] = sources(store, "compose/pinned").await;
     let target = name("compose/pinned/target");
     let absent = (name("compose/pinned/absent"), Generation::new("1"));
-    let gone = store
-        .compose(&target, &[first.clone(), absent])
-        .await
-        .expect_err("a source is absent");
+    let gone = store.compose(&target, &[first.clone(), absent]).await.expect_err("a source is absent");
     assert_eq!(gone.kind(), ErrorKind::NotFound);
     pace(store).await;
-    store
-        .replace(&last.0, "other".into(), &last.1)
-        .await
-        .expect("it is replaced");
-    let stale = store
-        .compose(&target, &[first, last])
-        .await
-        .expect_err("a source is another");
+    store.replace(&last.0, "other".into(), &last.1).await.expect("it is replaced");
+    let stale = store.compose(&target, &[first, last]).await.expect_err("a source is another");
     assert_eq!(stale.kind(), ErrorKind::Changed);
     assert_eq!(content(store, &target).await, None);
 }
@@ -72,14 +57,8 @@ pub async fn compose_keeps_its_limit(store: &dyn Store) {
         let more = store.compose(&target, &vec![first.clone(); at_limit + 1]).await;
         assert_eq!(more.expect_err("one source too many").kind(), ErrorKind::Invalid);
     }
-    store
-        .compose(&target, &vec![first; at_limit])
-        .await
-        .expect("they are composed");
-    assert_eq!(
-        content(store, &target).await.expect("it is there"),
-        Bytes::from("first\n".repeat(at_limit))
-    );
+    store.compose(&target, &vec![first; at_limit]).await.expect("they are composed");
+    assert_eq!(content(store, &target).await.expect("it is there"), Bytes::from("first\n".repeat(at_limit)));
 }
 
 async fn sources(store: &dyn Store, below: &str) -> [(ObjectName, Generation); 3] {

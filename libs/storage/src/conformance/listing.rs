@@ -9,17 +9,8 @@ use crate::store::Store;
 /// its size and generation, whatever the pages.
 pub async fn lists_are_in_order_and_complete(store: &dyn Store) {
     // Between a name and what is below it, order is by bytes: `-` and `.` come before `/`, `0` after.
-    let close = [
-        "list/a-b",
-        "list/a.b",
-        "list/a/b",
-        "list/a/c/d",
-        "list/a0",
-        "list/b",
-        "list.",
-        "list/ä",
-    ]
-    .map(name);
+    let close =
+        ["list/a-b", "list/a.b", "list/a/b", "list/a/c/d", "list/a0", "list/b", "list.", "list/ä"].map(name);
     let many = (0..120).map(|number| name(&format!("list/many/{number:08}-r.jsonl")));
     let names: Vec<_> = many.chain(close).collect();
     let written = join_all(names.iter().map(|at| create(store, at, at.to_string()))).await;
@@ -51,11 +42,7 @@ pub async fn lists_are_in_order_and_complete(store: &dyn Store) {
                 .map(|meta| (meta.name.clone(), meta.size_bytes, meta.generation.clone()))
                 .collect();
             expected.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-            assert_eq!(
-                listed(store, prefix, start).await,
-                expected,
-                "prefix {prefix:?}, after {start:?}"
-            );
+            assert_eq!(listed(store, prefix, start).await, expected, "prefix {prefix:?}, after {start:?}");
         }
     }
 }
@@ -66,15 +53,8 @@ async fn listed(store: &dyn Store, prefix: &str, start_after: Option<&str>) -> V
     let mut rows = Vec::new();
     let mut after = start_after.map(str::to_owned);
     loop {
-        let page = store
-            .list(prefix, after.as_deref())
-            .await
-            .expect("a page is listed");
-        rows.extend(
-            page.objects
-                .into_iter()
-                .map(|meta| (meta.name, meta.size_bytes, meta.generation)),
-        );
+        let page = store.list(prefix, after.as_deref()).await.expect("a page is listed");
+        rows.extend(page.objects.into_iter().map(|meta| (meta.name, meta.size_bytes, meta.generation)));
         match page.next {
             Some(next) => after = Some(next),
             None => return rows,

@@ -37,29 +37,17 @@ pub async fn no_increment_by_replace_is_lost(store: &dyn Store) {
         }
     }))
     .await;
-    assert_eq!(
-        content(store, &at).await.expect("it is there"),
-        (WRITERS * INCREMENTS).to_string()
-    );
+    assert_eq!(content(store, &at).await.expect("it is there"), (WRITERS * INCREMENTS).to_string());
 }
 
 /// Raises the number in an object by one, however often others come first.
 pub async fn increment(store: &dyn Store, at: &crate::ObjectName) {
     loop {
         pace(store).await;
-        let (meta, content) = store
-            .get(at, LIMIT_BYTES)
-            .await
-            .expect("it is read")
-            .expect("it is there");
-        let count: u64 = std::str::from_utf8(&content)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .expect("a number");
-        match store
-            .replace(at, (count + 1).to_string().into(), &meta.generation)
-            .await
-        {
+        let (meta, content) = store.get(at, LIMIT_BYTES).await.expect("it is read").expect("it is there");
+        let count: u64 =
+            std::str::from_utf8(&content).ok().and_then(|text| text.parse().ok()).expect("a number");
+        match store.replace(at, (count + 1).to_string().into(), &meta.generation).await {
             Ok(_) => return,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Changed, "{error}"),
         }
@@ -76,10 +64,7 @@ pub async fn readers_see_only_whole_objects(store: &dyn Store) {
         for round in 1..10 {
             pace(store).await;
             let next = contents[round % 2].clone();
-            last = store
-                .replace(&at, next.into(), &last.generation)
-                .await
-                .expect("it is replaced");
+            last = store.replace(&at, next.into(), &last.generation).await.expect("it is replaced");
             tokio::task::yield_now().await;
         }
         done.store(true, Ordering::Relaxed);
@@ -87,16 +72,8 @@ pub async fn readers_see_only_whole_objects(store: &dyn Store) {
     let read = join_all((0..3).map(|_| async {
         loop {
             let last_round = done.load(Ordering::Relaxed);
-            let (meta, read) = store
-                .get(&at, LIMIT_BYTES)
-                .await
-                .expect("it is read")
-                .expect("it is there");
-            assert!(
-                contents.iter().any(|content| read == content),
-                "half an object of {} bytes",
-                read.len()
-            );
+            let (meta, read) = store.get(&at, LIMIT_BYTES).await.expect("it is read").expect("it is there");
+            assert!(contents.iter().any(|content| read == content), "half an object of {} bytes", read.len());
             assert_eq!(meta.checksum(), Some(Checksum::of(&read)));
             if last_round {
                 return;

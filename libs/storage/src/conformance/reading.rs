@@ -22,11 +22,7 @@ pub async fn what_was_written_is_read_at_once(store: &dyn Store) {
         assert_eq!(written.name, at);
         assert_eq!(written.checksum(), Some(Checksum::of(bytes.as_bytes())));
         assert_eq!(store.head(&at).await.expect("it is there"), Some(written.clone()));
-        let (found, read) = store
-            .get(&at, LIMIT_BYTES)
-            .await
-            .expect("it is read")
-            .expect("it is there");
+        let (found, read) = store.get(&at, LIMIT_BYTES).await.expect("it is read").expect("it is there");
         assert_eq!((found, read.as_ref()), (written, bytes.as_bytes()));
     }
 }
@@ -36,30 +32,13 @@ pub async fn ranges_are_exact(store: &dyn Store) {
     let at = name("ranges/a");
     let bytes: Vec<u8> = (0..100_000_u32).map(|index| (index % 251) as u8).collect();
     let written = create(store, &at, bytes.clone()).await;
-    for range in [
-        0..0,
-        0..1,
-        0..100_000,
-        1..2,
-        65_535..65_537,
-        99_999..100_000,
-        100_000..100_000,
-    ] {
-        let read = store
-            .read_range(&at, &written.generation, range.start as u64..range.end as u64)
-            .await;
-        assert!(
-            read.expect("the range is read") == bytes[range.clone()],
-            "{range:?} gave other bytes"
-        );
+    for range in [0..0, 0..1, 0..100_000, 1..2, 65_535..65_537, 99_999..100_000, 100_000..100_000] {
+        let read = store.read_range(&at, &written.generation, range.start as u64..range.end as u64).await;
+        assert!(read.expect("the range is read") == bytes[range.clone()], "{range:?} gave other bytes");
     }
     for range in [0..100_001, 100_000..100_001, 200_000..200_001] {
         let read = store.read_range(&at, &written.generation, range.clone()).await;
-        assert_eq!(
-            read.expect_err("past the end").kind(),
-            ErrorKind::Invalid,
-            "{range:?}"
-        );
+        assert_eq!(read.expect_err("past the end").kind(), ErrorKind::Invalid, "{range:?}");
     }
 }
 
@@ -68,36 +47,17 @@ pub async fn reads_are_pinned_to_a_generation(store: &dyn Store) {
     let at = name("pinned/a");
     let old = create(store, &at, "old").await;
     pace(store).await;
-    let new = store
-        .replace(&at, "new".into(), &old.generation)
-        .await
-        .expect("it is replaced");
+    let new = store.replace(&at, "new".into(), &old.generation).await.expect("it is replaced");
     let stale = store.read_range(&at, &old.generation, 0..3).await;
-    assert_eq!(
-        stale.expect_err("that generation is gone").kind(),
-        ErrorKind::Changed
-    );
-    assert_eq!(
-        store
-            .read_range(&at, &new.generation, 0..3)
-            .await
-            .expect("it is read"),
-        "new"
-    );
+    assert_eq!(stale.expect_err("that generation is gone").kind(), ErrorKind::Changed);
+    assert_eq!(store.read_range(&at, &new.generation, 0..3).await.expect("it is read"), "new");
 }
 
 /// `get` refuses what its caller has no room for.
 pub async fn a_large_object_is_not_taken_for_a_small_one(store: &dyn Store) {
     let at = name("large/a");
     create(store, &at, "12345").await;
-    assert_eq!(
-        store
-            .get(&at, 4)
-            .await
-            .expect_err("5 bytes where 4 may be")
-            .kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(store.get(&at, 4).await.expect_err("5 bytes where 4 may be").kind(), ErrorKind::Invalid);
     assert!(store.get(&at, 5).await.expect("5 bytes may be").is_some());
 }
 
@@ -132,8 +92,5 @@ pub async fn odd_names_are_names(store: &dyn Store) {
     let listed = store.list("odd/", None).await.expect("they are listed").objects;
     let mut expected = odd;
     expected.sort_unstable();
-    assert!(
-        listed.iter().map(|meta| meta.name.as_str()).eq(expected),
-        "{listed:?}"
-    );
+    assert!(listed.iter().map(|meta| meta.name.as_str()).eq(expected), "{listed:?}");
 }

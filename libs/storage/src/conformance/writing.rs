@@ -15,10 +15,7 @@ pub async fn create_changes_nothing_that_exists(store: &dyn Store) {
     let at = name("create/deep/er/a");
     let first = create(store, &at, "first").await;
     pace(store).await;
-    let second = store
-        .create(&at, "second".into())
-        .await
-        .expect_err("the name is taken");
+    let second = store.create(&at, "second".into()).await.expect_err("the name is taken");
     assert_eq!(second.kind(), ErrorKind::Exists);
     assert_eq!(store.head(&at).await.expect("it is there"), Some(first));
 }
@@ -32,17 +29,11 @@ pub async fn replace_needs_the_current_generation(store: &dyn Store) {
 
     let first = create(store, &at, "first").await;
     pace(store).await;
-    let second = store
-        .replace(&at, "second".into(), &first.generation)
-        .await
-        .expect("it is replaced");
+    let second = store.replace(&at, "second".into(), &first.generation).await.expect("it is replaced");
     assert_eq!(second.checksum(), Some(Checksum::of(b"second")));
     pace(store).await;
     let stale = store.replace(&at, "third".into(), &first.generation).await;
-    assert_eq!(
-        stale.expect_err("that generation is gone").kind(),
-        ErrorKind::Changed
-    );
+    assert_eq!(stale.expect_err("that generation is gone").kind(), ErrorKind::Changed);
     assert_eq!(store.head(&at).await.expect("it is there"), Some(second));
 }
 
@@ -52,22 +43,11 @@ pub async fn generations_never_repeat(store: &dyn Store) {
     let mut seen = HashSet::new();
     for _ in 0..3 {
         let mut last = create(store, &at, "same").await;
-        assert!(
-            seen.insert(last.generation.clone()),
-            "{} came twice",
-            last.generation
-        );
+        assert!(seen.insert(last.generation.clone()), "{} came twice", last.generation);
         for _ in 0..2 {
             pace(store).await;
-            last = store
-                .replace(&at, "same".into(), &last.generation)
-                .await
-                .expect("it is replaced");
-            assert!(
-                seen.insert(last.generation.clone()),
-                "{} came twice",
-                last.generation
-            );
+            last = store.replace(&at, "same".into(), &last.generation).await.expect("it is replaced");
+            assert!(seen.insert(last.generation.clone()), "{} came twice", last.generation);
         }
         pace(store).await;
         store.delete(&at, &last.generation).await.expect("it is deleted");
@@ -80,31 +60,15 @@ pub async fn delete_needs_the_current_generation(store: &dyn Store) {
     let at = name("delete/a");
     let first = create(store, &at, "first").await;
     pace(store).await;
-    let second = store
-        .replace(&at, "second".into(), &first.generation)
-        .await
-        .expect("it is replaced");
+    let second = store.replace(&at, "second".into(), &first.generation).await.expect("it is replaced");
     pace(store).await;
     let stale = store.delete(&at, &first.generation).await;
-    assert_eq!(
-        stale.expect_err("that generation is gone").kind(),
-        ErrorKind::Changed
-    );
+    assert_eq!(stale.expect_err("that generation is gone").kind(), ErrorKind::Changed);
     assert_eq!(content(store, &at).await.expect("it is still there"), "second");
     for _ in 0..2 {
-        store
-            .delete(&at, &second.generation)
-            .await
-            .expect("it is deleted, or was");
+        store.delete(&at, &second.generation).await.expect("it is deleted, or was");
         assert_eq!(store.head(&at).await.expect("an absence is seen"), None);
-        assert_eq!(
-            store
-                .list("delete/", None)
-                .await
-                .expect("nothing is listed")
-                .objects,
-            []
-        );
+        assert_eq!(store.list("delete/", None).await.expect("nothing is listed").objects, []);
     }
 }
 
@@ -113,20 +77,13 @@ pub async fn upload_is_a_create(store: &dyn Store) {
     let at = name("upload/a");
     let bytes = b"line\n".repeat(100_000);
     let source = file_of(&bytes);
-    let written = store
-        .upload(&at, source.path(), Checksum::of(&bytes))
-        .await
-        .expect("the file is uploaded");
+    let written = store.upload(&at, source.path(), Checksum::of(&bytes)).await.expect("the file is uploaded");
     assert_eq!(written.checksum(), Some(Checksum::of(&bytes)));
     pace(store).await;
     let again = store.upload(&at, source.path(), Checksum::of(&bytes)).await;
     assert_eq!(again.expect_err("the name is taken").kind(), ErrorKind::Exists);
     drop(source);
-    let (found, read) = store
-        .get(&at, u64::MAX)
-        .await
-        .expect("it is read")
-        .expect("it outlives its source");
+    let (found, read) = store.get(&at, u64::MAX).await.expect("it is read").expect("it outlives its source");
     assert_eq!(found, written);
     assert!(read == bytes, "other bytes than the file's");
 }

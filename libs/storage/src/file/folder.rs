@@ -82,10 +82,7 @@ impl Folder {
 pub(super) fn check_writable(action: Action, name: &ObjectName) -> Result<()> {
     let mut folders = name.as_str().split('/');
     folders.next_back();
-    let first_is_taken = folders
-        .clone()
-        .next()
-        .is_some_and(|first| TAKEN_SEGMENTS.contains(&first));
+    let first_is_taken = folders.clone().next().is_some_and(|first| TAKEN_SEGMENTS.contains(&first));
     if first_is_taken || folders.any(|segment| segment.ends_with(RECORD_SUFFIX)) {
         return Err(StorageError::new(
             ErrorKind::Invalid,
@@ -104,15 +101,7 @@ mod tests {
 
     #[test]
     fn no_record_can_have_the_path_of_another_record_or_of_the_stores_own_files() {
-        for name in [
-            "tmp/a",
-            "scratch/a",
-            "lock/a",
-            "run/a",
-            "retired/a",
-            "a.meta/b",
-            "a/b.meta/c",
-        ] {
+        for name in ["tmp/a", "scratch/a", "lock/a", "run/a", "retired/a", "a.meta/b", "a/b.meta/c"] {
             let error = check_writable(Action::Create, &ObjectName::parse(name).unwrap()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{name}");
         }

@@ -21,12 +21,7 @@ pub(super) fn names(
     start_after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<ObjectName>> {
-    let mut walk = Walk {
-        prefix,
-        start_after: start_after.unwrap_or_default(),
-        limit,
-        names: Vec::new(),
-    };
+    let mut walk = Walk { prefix, start_after: start_after.unwrap_or_default(), limit, names: Vec::new() };
     walk.enter(folder.root(), "")
         .map_err(|answer| StorageError::io(Action::List, folder.root().display(), &answer))?;
     Ok(walk.names)

@@ -42,10 +42,7 @@ pub(super) struct LockGuard {
 
 impl FolderLock {
     pub(super) fn new(folder: &Folder) -> Self {
-        Self {
-            path: folder.lock_path(),
-            turn: Arc::default(),
-        }
+        Self { path: folder.lock_path(), turn: Arc::default() }
     }
 
     pub(super) async fn acquire(&self) -> Result<LockGuard> {
@@ -69,10 +66,7 @@ impl FolderLock {
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {
-                    return Ok(LockGuard {
-                        _file: file,
-                        _turn: turn,
-                    });
+                    return Ok(LockGuard { _file: file, _turn: turn });
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
                 Err(answer) => return Err(failed(answer.into())),

@@ -60,9 +60,7 @@ impl Object {
         let Some(file) = open_content(folder, name)? else {
             return Ok(Sighting::Absent);
         };
-        let metadata = file
-            .metadata()
-            .map_err(|answer| StorageError::io(Action::Read, name, &answer))?;
+        let metadata = file.metadata().map_err(|answer| StorageError::io(Action::Read, name, &answer))?;
         Ok(match Record::load(folder, name)? {
             Some(record) if record.describes(&metadata) => {
                 Sighting::Settled(Self::new(name.clone(), file, record))
@@ -88,12 +86,7 @@ impl Object {
     }
 
     pub(super) fn read(&self, range: &Range<u64>) -> Result<Bytes> {
-        read_exactly(
-            &self.file,
-            range,
-            self.record.checksum().size_bytes,
-            self.name.as_str(),
-        )
+        read_exactly(&self.file, range, self.record.checksum().size_bytes, self.name.as_str())
     }
 
     /// The whole content, compared with its checksum.
@@ -124,12 +117,7 @@ pub(super) fn open_content(folder: &Folder, name: &ObjectName) -> Result<Option<
             let is_file = file.metadata().map_err(|answer| failed(&answer))?.is_file();
             Ok(is_file.then_some(file))
         }
-        Err(answer)
-            if matches!(
-                answer.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+        Err(answer) if matches!(answer.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
         Err(answer) => Err(failed(&answer)),

@@ -30,11 +30,7 @@ pub(super) struct Record {
 impl Record {
     /// The record that makes the file with `metadata` that generation.
     pub(super) fn new(generation: u64, crc32c: u32, metadata: &Metadata) -> Self {
-        Self {
-            generation,
-            crc32c,
-            file: FileVersion::from(metadata),
-        }
+        Self { generation, crc32c, file: FileVersion::from(metadata) }
     }
 
     /// Whether this is the record of the file with `metadata`.
@@ -43,10 +39,7 @@ impl Record {
     }
 
     pub(super) fn checksum(&self) -> Checksum {
-        Checksum {
-            size_bytes: self.file.size_bytes,
-            crc32c: self.crc32c,
-        }
+        Checksum { size_bytes: self.file.size_bytes, crc32c: self.crc32c }
     }
 
     pub(super) fn meta(&self, name: &ObjectName) -> ObjectMeta {
@@ -63,9 +56,7 @@ impl Record {
         let path = folder.record_path(name);
         match read_if_present(&path).map_err(|answer| StorageError::io(Action::Read, name, &answer))? {
             None => Ok(None),
-            Some(text) => serde_json::from_slice(&text)
-                .map(Some)
-                .map_err(|_| unreadable(&path)),
+            Some(text) => serde_json::from_slice(&text).map(Some).map_err(|_| unreadable(&path)),
         }
     }
 
@@ -114,12 +105,7 @@ fn save_durably(folder: &Folder, path: &Path, text: &[u8]) -> io::Result<()> {
 fn read_if_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(text) => Ok(Some(text)),
-        Err(answer)
-            if matches!(
-                answer.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+        Err(answer) if matches!(answer.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }
         Err(answer) => Err(answer),

@@ -68,10 +68,7 @@ impl Temporary {
 
     /// Gives the file its name, in the place of what had it.
     pub(super) fn rename_to(self, target: &Path) -> io::Result<()> {
-        self.file
-            .persist(target)
-            .map(drop)
-            .map_err(|failure| failure.error)
+        self.file.persist(target).map(drop).map_err(|failure| failure.error)
     }
 }
 
@@ -79,9 +76,7 @@ impl Temporary {
 pub(super) fn can_link(folder: &Folder, source: &Path) -> io::Result<bool> {
     let directory = folder.temporary();
     create_durably(&directory)?;
-    let probe = tempfile::Builder::new()
-        .prefix("")
-        .make_in(&directory, |path| fs::hard_link(source, path));
+    let probe = tempfile::Builder::new().prefix("").make_in(&directory, |path| fs::hard_link(source, path));
     match probe.map(drop) {
         Ok(()) => Ok(true),
         Err(answer) => match Errno::from_io_error(&answer) {

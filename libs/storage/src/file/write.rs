@@ -31,10 +31,7 @@ pub(super) struct LockedFolder<'a> {
 
 impl<'a> LockedFolder<'a> {
     pub(super) fn new(folder: &'a Folder, guard: &'a LockGuard) -> Self {
-        Self {
-            folder,
-            _guard: guard,
-        }
+        Self { folder, _guard: guard }
     }
 
     /// The object with a record that describes it. Where a crash or a foreign hand left none, one is made: the same
@@ -78,9 +75,7 @@ impl<'a> LockedFolder<'a> {
         let metadata = fs::metadata(from).map_err(failed)?;
         let record = Record::new(retired(self.folder)? + 1, checksum.crc32c, &metadata);
         record.save(self.folder, name).map_err(failed)?;
-        fs::hard_link(from, &target)
-            .and_then(|()| sync_entry(&target))
-            .map_err(failed)?;
+        fs::hard_link(from, &target).and_then(|()| sync_entry(&target)).map_err(failed)?;
         Ok(record.meta(name))
     }
 
@@ -100,10 +95,7 @@ impl<'a> LockedFolder<'a> {
         let target = self.folder.content_path(name);
         let metadata = content.file().metadata().map_err(failed)?;
         let record = Record::new(current.generation_number() + 1, checksum.crc32c, &metadata);
-        content
-            .rename_to(&target)
-            .and_then(|()| sync_entry(&target))
-            .map_err(failed)?;
+        content.rename_to(&target).and_then(|()| sync_entry(&target)).map_err(failed)?;
         record.save(self.folder, name).map_err(failed)?;
         Ok(record.meta(name))
     }
@@ -153,8 +145,6 @@ pub(super) fn prepare_upload(
     }
     let copy = Temporary::create(folder).map_err(failed)?;
     let mut target: &File = copy.file();
-    io::copy(&mut file, &mut target)
-        .and_then(|_| copy.finish())
-        .map_err(failed)?;
+    io::copy(&mut file, &mut target).and_then(|_| copy.finish()).map_err(failed)?;
     Ok(Some(copy))
 }
