@@ -1,7 +1,7 @@
 //! The provider: turns lines into requests, sends them, and says what became of them.
 //!
 //! Owns everything that knows how a provider is spoken to: clients, keys, routes, bodies, and what its answers mean
-//! ([`classify`]). When to send, how often and how fast is decided elsewhere; so is what is written about an outcome.
+//! ([`classify()`]). When to send, how often and how fast is decided elsewhere; so is what is written about an outcome.
 
 mod classify;
 mod client;

@@ -106,7 +106,11 @@ async fn what_is_not_http_is_a_lost_connection() {
     for bytes in ["", "SSH-2.0-OpenSSH_9.9\r\n", "HTTP/1.1 abc\r\n\r\n"] {
         let server = Parrot::start(bytes).await;
         let setup = Setup::prompts(&server.base_url());
-        assert_eq!(setup.verdict(&setup.connect().unwrap(), &prompt(1)).await, "retry connection_lost", "{bytes}");
+        assert_eq!(
+            setup.verdict(&setup.connect().unwrap(), &prompt(1)).await,
+            "retry connection_lost",
+            "{bytes}"
+        );
         server.stop().await;
     }
 }
@@ -120,7 +124,8 @@ async fn a_body_in_many_pieces_is_put_together() {
         .map(|piece| format!("{:x}\r\n{}\r\n", piece.len(), str::from_utf8(piece).unwrap()))
         .chain(["0\r\n\r\n".to_owned()])
         .collect();
-    let server = Parrot::start(format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{pieces}")).await;
+    let server =
+        Parrot::start(format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{pieces}")).await;
     let setup = Setup::prompts(&server.base_url());
     let outcome = setup.ask(&setup.connect().unwrap(), &prompt(1)).await.unwrap();
     assert_eq!(outcome.body, body.as_bytes());

@@ -1,6 +1,8 @@
 //! The provider as the executor meets it: over real connections, against the double and against servers that misbehave
 //! in ways the double does not.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
+
 mod hostile;
 mod secrecy;
 mod simulated;

@@ -2,8 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    fs,
-    io::{self, Write as _},
+    fs, io,
     sync::{Arc, Mutex},
 };
 
@@ -44,7 +43,8 @@ impl<'a> MakeWriter<'a> for Captured {
 #[tokio::test]
 async fn the_key_is_in_no_log_no_error_no_answer_and_no_debug_output() {
     let captured = Captured::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(captured.clone());
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(captured.clone());
     let _guard = tracing::subscriber::set_default(subscriber.finish());
 
     let folder = tempfile::tempdir().unwrap();

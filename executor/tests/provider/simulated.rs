@@ -11,8 +11,8 @@ use penstock_executor::{
 use penstock_job::spec::{KeySource, Route};
 use penstock_rate::Dimension;
 use penstock_simulator::{
-    Enforcement, Fault, FaultRule, LimitSettings, LogSettings, ProviderSettings, Quota, RateLimitHeaders, RetryAfter,
-    Server,
+    Enforcement, Fault, FaultRule, LimitSettings, LogSettings, ProviderSettings, Quota, RateLimitHeaders,
+    RetryAfter, Server,
 };
 
 use super::{PATIENCE, Setup, prompt, send};
@@ -130,7 +130,9 @@ async fn a_rate_refusal_says_which_limit_it_was_and_how_long_to_wait() {
         let first = setup.ask(&provider, &prompt(1)).await.unwrap();
         assert_eq!((first.hints.requests.limit, first.hints.requests.remaining), (Some(1), Some(0)));
         let second = setup.ask(&provider, &prompt(2)).await;
-        let Disposition::Throttled { dimension, after, hints } = classify(&second, setup.endpoint, setup.format) else {
+        let Disposition::Throttled { dimension, after, hints } =
+            classify(&second, setup.endpoint, setup.format)
+        else {
             panic!("{style:?}: {}", setup.word(&second));
         };
         assert_eq!(dimension, Some(Dimension::Requests));
