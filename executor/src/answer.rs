@@ -7,10 +7,9 @@ use penstock_batchfile::{RecordWriter, Rules};
 use penstock_job::state::EndingReason;
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    task::JoinHandle,
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     board::{Board, Stage},
@@ -20,9 +19,8 @@ use crate::{
     error::RunError,
     halt::{Halt, Stop},
     ingest::{Ingest, InputModified, ingest},
-    job::{EndingRequest, Job, Timing, max_in_flight},
+    job::{EndingRequest, Job, Timing, requests_in_flight},
     ledger::{Ledger, Recollection},
-    memory,
     results::Entry,
     run::lines,
 };
@@ -43,13 +41,6 @@ pub(crate) enum Answer {
     Complete,
     /// Asked to stop; what is known is stored.
     Stopped,
-}
-
-/// Why dispatch is to end before every line is answered.
-#[derive(Debug)]
-enum Interruption {
-    Stop,
-    End(EndingRequest),
 }
 
 /// Answers every undone line of a job that has no ending.
@@ -81,53 +72,64 @@ pub(crate) async fn answer(
 
     // One window waits while another is dispatched; ingest makes no third.
     let (window_sender, windows) = mpsc::channel(1);
-    let ingesting = tokio::spawn(ingest(
-        Ingest {
-            input: Arc::clone(input),
-            rules: Rules {
-                format: job.canonical.format,
-                endpoint: job.canonical.endpoint,
-                has_model: job.canonical.model.is_some(),
-                strict: job.canonical.strict,
+    let modified = CancellationToken::new();
+    let ingesting = Task::spawn(tell_if_modified(
+        modified.clone(),
+        ingest(
+            Ingest {
+                input: Arc::clone(input),
+                rules: Rules {
+                    format: job.canonical.format,
+                    endpoint: job.canonical.endpoint,
+                    has_model: job.canonical.model.is_some(),
+                    strict: job.canonical.strict,
+                },
+                model: job.canonical.model.as_deref().map(Arc::from),
+                max_line_bytes: job.canonical.max_line_bytes,
+                start,
+                lines: end,
+                done: Arc::new(done),
+                rejected: Arc::clone(ledger.rejected()),
+                scratch: job.scratch.clone(),
+                board: Arc::clone(board),
             },
-            model: job.canonical.model.as_deref().map(Arc::from),
-            max_line_bytes: job.canonical.max_line_bytes,
-            start,
-            lines: end,
-            done: Arc::new(done),
-            rejected: Arc::clone(ledger.rejected()),
-            scratch: job.scratch.clone(),
-            board: Arc::clone(board),
-        },
-        window_sender,
+            window_sender,
+        ),
     ));
     let (modes, mode) = watch::channel(Mode::Go);
-    let in_flight = max_in_flight(&job.spec.limits, memory::limit());
-    let dispatching = tokio::spawn(dispatch(
-        Dispatch {
-            provider: provider.clone(),
-            input: Arc::clone(input),
-            budget: Budget::new(IN_FLIGHT_BYTES),
-            limits: job.spec.limits.clone(),
-            max_in_flight: in_flight,
-            fail_fast_on_credentials: job.fail_fast_on_credentials,
-            format: job.canonical.format,
-            endpoint: job.canonical.endpoint,
-            writer,
-            pacing,
-            ledger: ledger.clone(),
-            board: Arc::clone(board),
-            halt: halt.clone(),
-        },
-        windows,
-        entries.clone(),
-        mode,
+    let in_flight = requests_in_flight(&job.spec.limits);
+    let dispatching = Task::spawn(tell_if_modified(
+        modified.clone(),
+        dispatch(
+            Dispatch {
+                provider: provider.clone(),
+                input: Arc::clone(input),
+                budget: Budget::new(IN_FLIGHT_BYTES),
+                limits: job.spec.limits.clone(),
+                max_in_flight: in_flight,
+                fail_fast_on_credentials: job.fail_fast_on_credentials,
+                format: job.canonical.format,
+                endpoint: job.canonical.endpoint,
+                writer,
+                pacing,
+                ledger: ledger.clone(),
+                board: Arc::clone(board),
+                halt: halt.clone(),
+            },
+            windows,
+            entries.clone(),
+            mode,
+        ),
     ));
-    let mut loops = Loops { ledger, board, halt, entries, quit, modes, dispatching, timing };
-    let result = loops.until_done(ingesting, stop, created_at_ms).await;
+    let loops =
+        Loops { ledger, board, halt, entries, quit, modes, dispatched: dispatching.ended.clone(), timing };
+    let answered = loops.until_done(&modified, stop, created_at_ms).await;
+    dispatching.join().await?;
+    // Dispatch has dropped the windows, so ingest ends as soon as it wants to hand one over.
+    ingesting.join().await?;
     // The learner's memory moves from the pacing into the state.
     ledger.remember(None).await;
-    result
+    answered
 }
 
 /// The running loops and the levers to end them.
@@ -138,55 +140,37 @@ struct Loops<'a> {
     entries: mpsc::Sender<Entry>,
     quit: CancellationToken,
     modes: watch::Sender<Mode>,
-    dispatching: JoinHandle<Result<(), InputModified>>,
+    /// Dispatch has ended.
+    dispatched: CancellationToken,
     timing: Timing,
 }
 
 impl Loops<'_> {
     async fn until_done(
-        &mut self,
-        mut ingesting: JoinHandle<Result<(), InputModified>>,
+        &self,
+        modified: &CancellationToken,
         stop: &Stop,
         created_at_ms: u64,
     ) -> Result<Answer, RunError> {
-        let deadline = self.timing.window.map(|window| remaining(window, created_at_ms));
         let deadline = async {
-            match deadline {
-                Some(remaining) => tokio::time::sleep(remaining).await,
+            match self.timing.window {
+                Some(window) => tokio::time::sleep(remaining(window, created_at_ms)).await,
                 None => std::future::pending().await,
             }
         };
-        let modified = async {
-            match (&mut ingesting).await {
-                Ok(Err(InputModified)) => {}
-                // An input that is read to its end decides nothing.
-                _ => std::future::pending().await,
-            }
+        let request = tokio::select! {
+            // A dispatch that ends because the input changed says so first.
+            biased;
+            () = modified.cancelled() => EndingRequest::input_modified(),
+            () = self.dispatched.cancelled() => return Ok(Answer::Complete),
+            () = stop.wait() => return Ok(self.drain(stop).await),
+            () = deadline => EndingRequest::expired(),
         };
-        let interruption = tokio::select! {
-            ended = &mut self.dispatching => match ended.map_err(|error| RunError::Defect(error.to_string()))? {
-                Ok(()) => None,
-                Err(InputModified) => Some(Interruption::End(EndingRequest::input_modified())),
-            },
-            () = stop.wait() => Some(Interruption::Stop),
-            () = deadline => Some(Interruption::End(EndingRequest::expired())),
-            () = modified => Some(Interruption::End(EndingRequest::input_modified())),
-        };
-        let answered = match interruption {
-            None => Answer::Complete,
-            Some(Interruption::Stop) => self.drain(stop).await,
-            Some(Interruption::End(request)) => self.end(&request).await?,
-        };
-        // Dispatch has dropped the windows, so ingest has ended or ends at its next step.
-        if !ingesting.is_finished() {
-            ingesting.abort();
-        }
-        let _ = ingesting.await;
-        Ok(answered)
+        self.end(&request).await
     }
 
     /// E1-E3: no further request; the ending is stored; what is in flight is awaited.
-    async fn end(&mut self, request: &EndingRequest) -> Result<Answer, RunError> {
+    async fn end(&self, request: &EndingRequest) -> Result<Answer, RunError> {
         self.modes.send_replace(Mode::Drain);
         self.ledger.end(request).await?;
         let wait = match request.reason {
@@ -198,14 +182,14 @@ impl Loops<'_> {
     }
 
     /// R7: stop dispatch; store at once; await answers and store them as they come; leave in time.
-    async fn drain(&mut self, stop: &Stop) -> Answer {
+    async fn drain(&self, stop: &Stop) -> Answer {
         self.board.enter(Stage::Draining);
         let until = Instant::now() + stop.drain().unwrap_or(self.timing.drain);
         self.modes.send_replace(Mode::Drain);
         while !self.halt.is_set() {
             self.store(until + LAST_FLUSH).await;
             let pause = until.min(Instant::now() + DRAIN_FLUSH);
-            let ended = tokio::time::timeout_at(pause, &mut self.dispatching).await;
+            let ended = tokio::time::timeout_at(pause, self.dispatched.cancelled()).await;
             if ended.is_ok() || Instant::now() >= until {
                 break;
             }
@@ -233,14 +217,46 @@ impl Loops<'_> {
     }
 
     /// Waits for dispatch, which sends nothing any more; at `until` it gives up what is in flight.
-    async fn await_answers(&mut self, until: Instant) {
-        if self.dispatching.is_finished() {
-            return;
-        }
-        if tokio::time::timeout_at(until, &mut self.dispatching).await.is_err() {
+    async fn await_answers(&self, until: Instant) {
+        if tokio::time::timeout_at(until, self.dispatched.cancelled()).await.is_err() {
             self.modes.send_replace(Mode::Abandon);
             // Dispatch ends at once in this mode.
-            let _ = (&mut self.dispatching).await;
+            self.dispatched.cancelled().await;
+        }
+    }
+}
+
+/// A spawned loop whose end can be awaited more than once.
+struct Task {
+    ended: CancellationToken,
+    handle: AbortOnDropHandle<()>,
+}
+
+impl Task {
+    fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        let handle = tokio::spawn(async move {
+            // Dropped when the work is done, also when it panics.
+            let _guard = guard;
+            work.await;
+        });
+        Self { ended, handle: AbortOnDropHandle::new(handle) }
+    }
+
+    async fn join(self) -> Result<(), RunError> {
+        self.handle.await.map_err(|error| RunError::Defect(error.to_string()))
+    }
+}
+
+/// Runs a loop; cancels `modified` when it ends because the input is not what it was.
+fn tell_if_modified(
+    modified: CancellationToken,
+    work: impl Future<Output = Result<(), InputModified>> + Send,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        if let Err(InputModified) = work.await {
+            modified.cancel();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 use penstock_job::{CanonicalSpec, Identity, JobSpec, spec::Limits, state::EndingReason};
 use penstock_storage::{Input, Store};
 
-use crate::provider::Provider;
+use crate::{memory, provider::Provider};
 
 /// One job, ready to be run.
 #[derive(Debug)]
@@ -86,8 +86,13 @@ const BASE_IN_FLIGHT: u64 = 200;
 /// Beyond this a single process gains nothing.
 const MOST_IN_FLIGHT: u64 = 10_000;
 
+/// How many requests a job with these limits may have in flight in this process.
+pub fn requests_in_flight(limits: &Limits) -> u32 {
+    max_in_flight(limits, memory::limit())
+}
+
 /// How many requests may be in flight: the user's limit, else what a memory limit of `memory_limit` bytes allows.
-pub(crate) fn max_in_flight(limits: &Limits, memory_limit: Option<u64>) -> u32 {
+fn max_in_flight(limits: &Limits, memory_limit: Option<u64>) -> u32 {
     let allowed = || {
         let spare = memory_limit.unwrap_or(BASE_MEMORY).saturating_sub(BASE_MEMORY);
         let count = (BASE_IN_FLIGHT + spare / MEMORY_PER_REQUEST).min(MOST_IN_FLIGHT);

@@ -101,6 +101,7 @@ impl Ledger {
             let sent = old.requests();
             book.requests_before.sent += sent.sent;
             book.requests_before.throttled += sent.throttled;
+            book.state.requests = book.requests_before;
             book.state.learner = old.learner();
         }
     }

@@ -44,5 +44,5 @@ mod state_object;
 pub use board::{Board, Progress, Stage};
 pub use error::RunError;
 pub use halt::Stop;
-pub use job::{EndingRequest, INPUT_MODIFIED, Job};
+pub use job::{EndingRequest, INPUT_MODIFIED, Job, requests_in_flight};
 pub use run::{Finished, run};

@@ -5,7 +5,7 @@ use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 use penstock_batchfile::{Ordinal, RecordWriter};
 use penstock_job::{Receipt, State, state::Phase};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     answer::{Answer, answer},
@@ -86,7 +86,8 @@ async fn with_checkpoints(
     let halt = Halt::default();
     let done = CancellationToken::new();
     let every = Timing::from(&job.spec.limits).checkpoint;
-    let checkpoints = tokio::spawn(checkpoint(ledger.clone(), every, halt.clone(), done.clone()));
+    let checkpoints =
+        AbortOnDropHandle::new(tokio::spawn(checkpoint(ledger.clone(), every, halt.clone(), done.clone())));
     let settling = Settling { job, output, ledger, board, stop, halt: halt.clone() };
     let settled = settling.settle().await;
     done.cancel();
@@ -283,7 +284,12 @@ impl Settling<'_> {
             sequence,
             taken,
         };
-        let mut collecting = tokio::spawn(collect(collector, received, self.halt.clone(), quit.clone()));
+        let mut collecting = AbortOnDropHandle::new(tokio::spawn(collect(
+            collector,
+            received,
+            self.halt.clone(),
+            quit.clone(),
+        )));
         let produced = produce(entries, quit.clone()).await;
         let stopped = async {
             self.stop.wait().await;

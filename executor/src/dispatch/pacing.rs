@@ -40,6 +40,8 @@ pub(crate) struct Pacing {
     limits: Limits,
     memory: BTreeMap<String, Snapshot>,
     board: Arc<Board>,
+    /// What the board counted before this pacing began.
+    before: Requests,
     learners: Mutex<Learners>,
 }
 
@@ -81,7 +83,8 @@ impl Pacing {
         let whole = penstock_rate::Limits { rpm: limits.rpm, tpm: limits.tpm, max_in_flight: None };
         let job = Learner::new(Mode::Fixed, whole, Duration::ZERO);
         let learners = Mutex::new(Learners { job, models: BTreeMap::new(), sent: RequestId(0) });
-        Self { began: Instant::now(), mode, limits: limits.clone(), memory, board, learners }
+        let before = counted(&board);
+        Self { began: Instant::now(), mode, limits: limits.clone(), memory, board, before, learners }
     }
 
     /// When a line of this model and length may go.
@@ -207,8 +210,13 @@ impl Recollection for Pacing {
     }
 
     fn requests(&self) -> Requests {
-        Requests { sent: self.board.sent.load(Relaxed), throttled: self.board.throttled.load(Relaxed) }
+        let now = counted(&self.board);
+        Requests { sent: now.sent - self.before.sent, throttled: now.throttled - self.before.throttled }
     }
+}
+
+fn counted(board: &Board) -> Requests {
+    Requests { sent: board.sent.load(Relaxed), throttled: board.throttled.load(Relaxed) }
 }
 
 /// When to ask again at the latest: the rate may rise by itself before the next request is due.

@@ -59,10 +59,12 @@ pub(super) async fn compose(
     let limit = output.compose_limit().unwrap_or(usize::MAX);
     let mut level = 0;
     while pieces.len() > limit {
-        let groups: Vec<(ObjectName, &[Piece])> = pieces
+        let groups: Vec<(ObjectName, Vec<Piece>)> = pieces
             .chunks(limit)
             .enumerate()
-            .map(|(index, group)| (object_name(&layout::intermediate(&one.name, level, index)), group))
+            .map(|(index, group)| {
+                (object_name(&layout::intermediate(&one.name, level, index)), group.to_vec())
+            })
             .collect();
         let made: Vec<Result<Piece, String>> = stream::iter(groups)
             .map(|(name, group)| make(output, name, group, board))
@@ -75,7 +77,7 @@ pub(super) async fn compose(
         };
         level += 1;
     }
-    Ok(match make(output, target, &pieces, board).await? {
+    Ok(match make(output, target, pieces, board).await? {
         Ok(piece) => Composed::Done(piece.generation),
         Err(gone) => Composed::SourceGone(gone),
     })
@@ -85,7 +87,7 @@ pub(super) async fn compose(
 async fn make(
     output: &Output,
     target: ObjectName,
-    group: &[Piece],
+    group: Vec<Piece>,
     board: &Board,
 ) -> Result<Result<Piece, String>, RunError> {
     let checksum = group.iter().fold(Checksum::default(), |whole, piece| followed_by(whole, piece.checksum));

@@ -1,0 +1,63 @@
+//! Storage that lost or damaged what was listed.
+
+use std::sync::Arc;
+
+use penstock_executor::{RunError, Stop};
+use penstock_simulator::Distribution;
+use penstock_storage::{FileStore, ObjectName};
+
+use crate::scenario::{Scenario, quick, run_within};
+
+/// Runs a job until some parts are listed and stops it.
+async fn half_done() -> Scenario {
+    let mut scenario = Scenario::prompts(2_000).await;
+    let mut settings = quick();
+    settings.latency.start_ms = Distribution::Constant(5.0);
+    scenario.server.update(settings).unwrap();
+    scenario.spec.limits.max_in_flight = 16.try_into().ok();
+    scenario.store = Arc::new(FileStore::open(scenario.folder.path().join("out")).await.unwrap());
+    scenario.validate().await;
+    let stop = Stop::new();
+    let running = tokio::spawn(run_within(scenario.job().await, stop.clone()));
+    while scenario.server.requests().succeeded < 1_100 {
+        tokio::task::yield_now().await;
+    }
+    stop.request();
+    running.await.unwrap().unwrap();
+    assert!(scenario.state().await.parts.len() >= 2);
+    scenario
+}
+
+#[tokio::test]
+async fn lines_of_a_lost_part_are_sent_again() {
+    let scenario = half_done().await;
+    let part = scenario.state().await.parts[0].clone();
+    std::fs::remove_file(scenario.folder.path().join("out").join(part.name.to_string())).unwrap();
+    scenario.run().await.unwrap();
+    scenario.published().await.assert_completed();
+    let again = scenario.requests().values().filter(|count| **count == 2).count();
+    assert_eq!(again, part.lines as usize);
+}
+
+#[tokio::test]
+async fn a_damaged_part_is_dropped_and_its_lines_are_sent_again() {
+    let scenario = half_done().await;
+    let part = scenario.state().await.parts[1].clone();
+    let path = scenario.folder.path().join("out").join(part.name.to_string());
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.iter().position(|byte| *byte == b'q').unwrap_or(bytes.len() / 2);
+    bytes[at] = b'x';
+    std::fs::write(&path, bytes).unwrap();
+    scenario.run().await.unwrap();
+    scenario.published().await.assert_completed();
+}
+
+#[tokio::test]
+async fn a_published_file_that_is_not_ours_stops_the_publication() {
+    let scenario = half_done().await;
+    let name = ObjectName::from_static("results_final.jsonl");
+    scenario.store.create(&name, bytes::Bytes::from_static(b"mine\n")).await.unwrap();
+    let error = scenario.run().await.unwrap_err();
+    assert!(matches!(&error, RunError::Foreign { name } if name == "results_final.jsonl"), "{error}");
+    assert_eq!(scenario.object("results_final.jsonl").await.unwrap(), b"mine\n");
+}
