@@ -67,15 +67,12 @@ impl EndingRequest {
     pub fn input_modified() -> Self {
         Self {
             reason: EndingReason::Abandoned,
-            code: INPUT_MODIFIED.to_owned(),
+            code: "input_modified".to_owned(),
             message: "input_modified: the input changed after it was validated, before this line was sent"
                 .to_owned(),
         }
     }
 }
-
-/// The code of an ending because of a changed input.
-pub const INPUT_MODIFIED: &str = "input_modified";
 
 /// The memory that the budget of the architecture allows for without a further limit.
 const BASE_MEMORY: u64 = 128 << 20;

@@ -5,6 +5,7 @@
 //! | module | steps of the job protocol (`docs/protocol.md`) |
 //! |---|---|
 //! | [`run`] | the order of everything below |
+//! | [`launch`] | from the binary's job file to a [`Job`] |
 //! | `claim` | claim, adopt, seal, recover (C1-C9) |
 //! | `ingest` | windows of the input, copied to local disk and planned |
 //! | `dispatch` | which line goes when, and what becomes of each attempt (R1, R2) |
@@ -32,6 +33,7 @@ mod finalise;
 mod halt;
 mod ingest;
 mod job;
+mod launch;
 mod ledger;
 mod memory;
 mod output;
@@ -44,5 +46,6 @@ mod state_object;
 pub use board::{Board, Progress, Stage};
 pub use error::RunError;
 pub use halt::Stop;
-pub use job::{EndingRequest, INPUT_MODIFIED, Job, requests_in_flight};
+pub use job::{EndingRequest, Job, requests_in_flight};
+pub use launch::{LaunchError, launch};
 pub use run::{Finished, run};

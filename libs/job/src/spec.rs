@@ -7,8 +7,8 @@ mod file;
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use canonical::{CanonicalInput, CanonicalProvider, CanonicalSpec, SpecError};
 pub use file::{
-    FormatChoice, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderKind, ProviderSpec,
-    RateMode, Retry, Route, Tls,
+    FormatChoice, JobFileError, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderKind,
+    ProviderSpec, RateMode, Retry, Route, Tls,
 };
 
 #[cfg(test)]

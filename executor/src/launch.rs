@@ -1,0 +1,130 @@
+//! From the executor's own job file to a [`Job`]: opens the output, reads what validation accepted, opens the input and
+//! connects to the provider.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use penstock_job::{
+    CanonicalSpec, ExitCode, Identity, JobSpec, Validation,
+    document::{self, DocumentError},
+    spec::{JobFileError, SpecError},
+};
+use penstock_storage::{FileInput, FileStore, Input, ObjectName, StorageError, Store};
+use thiserror::Error;
+
+use crate::{
+    error::RunError,
+    job::{EndingRequest, Job, requests_in_flight},
+    provider::{Provider, ProviderError},
+};
+
+/// Largest `validation.json`.
+const VALIDATION_LIMIT: u64 = 64 << 20;
+
+/// Why a job file could not be launched. Messages read after "failed to".
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// The job file cannot be read.
+    #[error("read the job file {path}: {source}; check the path and its permissions")]
+    Unreadable {
+        /// Its path.
+        path: String,
+        /// The operating system's words.
+        source: io::Error,
+    },
+    /// The job file does not make sense.
+    #[error(transparent)]
+    JobFile(#[from] JobFileError),
+    /// The job file leaves something out.
+    #[error("run the job file: it names no `{0}`; add it")]
+    Missing(&'static str),
+    /// What the job file says does not fit together.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The output or the input does not work.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// `validation.json` cannot be read.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The provider cannot be used.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The process cannot listen for signals.
+    #[error("listen for signals: {0}; run where signals can be handled")]
+    Signals(io::Error),
+    /// The run failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl LaunchError {
+    /// What the process exits with.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Run(error) => error.exit_code(),
+            _ => ExitCode::Configuration,
+        }
+    }
+}
+
+/// Opens everything that a job file names. The input counts as lost when it is not at the generation that was validated.
+pub async fn launch(
+    job_file: &Path,
+    scratch: Option<PathBuf>,
+    ending: Option<EndingRequest>,
+) -> Result<Job, LaunchError> {
+    let text = tokio::fs::read_to_string(job_file)
+        .await
+        .map_err(|source| LaunchError::Unreadable { path: job_file.display().to_string(), source })?;
+    let spec = JobSpec::parse(&text)?;
+    let output = spec.output.clone().ok_or(LaunchError::Missing("output"))?;
+    let input = spec.input.clone().ok_or(LaunchError::Missing("input"))?;
+    let store = FileStore::open(&output).await?;
+    let validation = ObjectName::from_static(penstock_job::layout::VALIDATION);
+    let (_, bytes) = store.get(&validation, VALIDATION_LIMIT).await?.ok_or(RunError::NotValidated)?;
+    let validated: Validation = document::read(&bytes)?;
+    let canonical = canonical(&spec, &validated)?;
+    let identity = Identity::of(&canonical);
+    let input = open_input(&input, &canonical).await?;
+    let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
+    let in_flight = requests_in_flight(&spec.limits) as usize;
+    let provider = match (&ending, &input) {
+        (None, Some(_)) => Some(Provider::connect(&canonical, &spec.provider, timeout, in_flight)?),
+        _ => None,
+    };
+    let scratch = scratch.unwrap_or_else(|| output.join(".penstock/scratch")).join(identity.prefix(16));
+    Ok(Job {
+        spec,
+        canonical,
+        identity,
+        store: Arc::new(store),
+        input,
+        provider,
+        scratch,
+        ending,
+        // A pod waits for a better key.
+        fail_fast_on_credentials: false,
+    })
+}
+
+/// The canonical spec of the job file over the input that was validated; whether it is the validated job is for the
+/// claim to say.
+fn canonical(spec: &JobSpec, validated: &Validation) -> Result<CanonicalSpec, SpecError> {
+    spec.canonical(validated.spec.input.clone(), validated.spec.format)
+}
+
+async fn open_input(path: &Path, canonical: &CanonicalSpec) -> Result<Option<Arc<dyn Input>>, StorageError> {
+    let opened = match FileInput::open(path).await {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == penstock_storage::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let same =
+        opened.uri() == canonical.input.uri && opened.generation().as_str() == canonical.input.generation;
+    Ok(same.then(|| Arc::new(opened) as Arc<dyn Input>))
+}

@@ -1,0 +1,90 @@
+//! The executor's binary: reads its job file, opens what it names, and hands over to the library.
+//!
+//! It runs a job that was validated before; `penstock run` validates and runs in one go. Its exit codes are those of
+//! `docs/exit-codes.md`; the last line of its log says what helps.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use clap::{Parser, ValueEnum};
+use penstock_executor::{Board, EndingRequest, Finished, LaunchError, Stop, launch, run};
+use penstock_job::ExitCode as Code;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Runs one validated job to its receipt.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// The job file (YAML or JSON); it must name input and output.
+    #[arg(long, value_name = "FILE")]
+    job: PathBuf,
+    /// Folder on local disk for windows and for answers that are not durable yet [default: below the output].
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// Send nothing: record every undone line as this, and publish.
+    #[arg(long, value_name = "WHY")]
+    ending: Option<Ending>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Ending {
+    Cancelled,
+    Expired,
+}
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_env("PENSTOCK_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nobody reads a message that cannot be printed.
+            let _ = error.print();
+            return if error.use_stderr() { Code::Configuration.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!("failed to start: {error}; allow this process more threads");
+            return Code::Configuration.into();
+        }
+    };
+    runtime.block_on(execute(arguments)).into()
+}
+
+async fn execute(arguments: Arguments) -> Code {
+    match finish(arguments).await {
+        Ok(Finished::Published { receipt, .. }) => {
+            tracing::info!(ending = ?receipt.ending, outcomes = ?receipt.outcomes, "published");
+            Code::Completed
+        }
+        Ok(Finished::Stopped) => {
+            tracing::info!("stopped; the same job file resumes");
+            Code::Stopped
+        }
+        Err(error) => {
+            tracing::error!("failed to {error}");
+            error.exit_code()
+        }
+    }
+}
+
+async fn finish(arguments: Arguments) -> Result<Finished, LaunchError> {
+    let stop = Stop::new();
+    let mut terminate = signal(SignalKind::terminate()).map_err(LaunchError::Signals)?;
+    let asked = stop.clone();
+    let listening = tokio::spawn(async move {
+        terminate.recv().await;
+        tracing::info!("asked to stop");
+        asked.request();
+    });
+    let ending = arguments.ending.map(|ending| match ending {
+        Ending::Cancelled => EndingRequest::cancelled(),
+        Ending::Expired => EndingRequest::expired(),
+    });
+    let job = launch(&arguments.job, arguments.scratch, ending).await?;
+    let finished = run(job, Arc::new(Board::default()), stop).await;
+    listening.abort();
+    Ok(finished?)
+}
