@@ -250,14 +250,12 @@ impl Task {
 }
 
 /// Runs a loop; cancels `modified` when it ends because the input is not what it was.
-fn tell_if_modified(
+async fn tell_if_modified(
     modified: CancellationToken,
     work: impl Future<Output = Result<(), InputModified>> + Send,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        if let Err(InputModified) = work.await {
-            modified.cancel();
-        }
+) {
+    if let Err(InputModified) = work.await {
+        modified.cancel();
     }
 }
 

@@ -360,3 +360,148 @@ impl Queue {
         task
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A window with so many lines of each model, in alphabetical order of the models.
+    fn window(models: &[(&str, u32)]) -> Window {
+        let slot = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let spool = Arc::new(Spool::new(tempfile::tempfile().unwrap(), 0, slot));
+        let mut ordinal = 0;
+        let mut plan = |model: &str, count: u32| Plan {
+            model: model.into(),
+            entries: (0..count)
+                .map(|_| {
+                    ordinal += 1;
+                    PlanEntry::new(ordinal * 10, 9, ordinal - 1)
+                })
+                .collect(),
+        };
+        let plans = models.iter().map(|(model, count)| plan(model, *count)).collect();
+        Window { start: Position::START, end: Position::START, plans, spool }
+    }
+
+    fn schedule(max_in_flight: u32, models: &[(&str, u32)], limit: u32) -> Schedule {
+        let mut schedule = Schedule::new(max_in_flight);
+        schedule.load(window(models), |_| limit);
+        schedule
+    }
+
+    fn take(schedule: &mut Schedule, now: Instant) -> Option<Task> {
+        match schedule.next(now, |_, _| Pace::Now) {
+            Next::Send(task) => Some(task),
+            Next::At(_) | Next::Wait => None,
+        }
+    }
+
+    fn models(schedule: &mut Schedule) -> String {
+        let now = Instant::now();
+        std::iter::from_fn(|| take(schedule, now).map(|task| task.model.to_string())).collect()
+    }
+
+    #[test]
+    fn models_take_turns_however_many_lines_each_has() {
+        let mut schedule = schedule(100, &[("a", 5), ("b", 2), ("c", 1)], 100);
+        assert_eq!(models(&mut schedule), "abcabaaa");
+        assert!(schedule.is_exhausted() && !schedule.is_idle());
+    }
+
+    #[test]
+    fn a_models_own_limit_leaves_room_for_others_and_the_jobs_limit_holds_for_all() {
+        let mut schedule = schedule(5, &[("a", 9), ("b", 9)], 2);
+        assert_eq!(models(&mut schedule), "abab");
+        schedule.ended("a");
+        assert_eq!(models(&mut schedule), "a");
+        let mut schedule = super::tests::schedule(3, &[("a", 9), ("b", 9)], 2);
+        assert_eq!(models(&mut schedule), "aba");
+        assert!(schedule.is_full());
+    }
+
+    #[test]
+    fn a_model_that_must_wait_does_not_hold_up_another() {
+        let mut schedule = schedule(100, &[("a", 3), ("b", 3)], 100);
+        let now = Instant::now();
+        let later = now + Duration::from_secs(5);
+        let pace = |model: &str, _| if model == "a" { Pace::At(later) } else { Pace::Now };
+        for _ in 0..3 {
+            assert!(matches!(schedule.next(now, pace), Next::Send(task) if &*task.model == "b"));
+        }
+        assert!(matches!(schedule.next(now, pace), Next::At(at) if at == later));
+    }
+
+    #[test]
+    fn a_line_that_waits_for_another_attempt_goes_first_once_it_is_due() {
+        let mut schedule = schedule(100, &[("a", 3)], 100);
+        let now = Instant::now();
+        let due = now + Duration::from_secs(1);
+        let first = take(&mut schedule, now).unwrap();
+        let ordinal = first.ordinal;
+        schedule.ended("a");
+        schedule.try_again(first, due);
+        assert_ne!(take(&mut schedule, now).unwrap().ordinal, ordinal, "not yet");
+        assert_eq!(take(&mut schedule, due).unwrap().ordinal, ordinal);
+        assert_eq!(schedule.waiting(), 0);
+    }
+
+    #[test]
+    fn no_new_line_is_started_while_too_many_wait() {
+        let count = u32::try_from(MOST_RETRIES).unwrap();
+        let mut schedule = schedule(u32::MAX, &[("a", count + 1)], u32::MAX);
+        let now = Instant::now();
+        let due = now + Duration::from_secs(1);
+        for _ in 0..count {
+            let task = take(&mut schedule, now).unwrap();
+            schedule.ended("a");
+            schedule.try_again(task, due);
+        }
+        assert!(matches!(schedule.next(now, |_, _| Pace::Now), Next::At(at) if at == due));
+    }
+
+    #[test]
+    fn a_closed_model_is_probed_by_one_request_and_opens_with_its_answer() {
+        let mut schedule = schedule(100, &[("a", 5), ("b", 1)], 100);
+        let now = Instant::now();
+        let until = now + Duration::from_secs(60);
+        schedule.close("a", until);
+        schedule.close("a", now);
+        assert_eq!(&*take(&mut schedule, now).unwrap().model, "b", "another model goes on");
+        assert!(
+            matches!(schedule.next(now, |_, _| Pace::Now), Next::At(at) if at == until),
+            "never shortened"
+        );
+        assert!(take(&mut schedule, until).is_some());
+        assert!(take(&mut schedule, until).is_none(), "one probe at a time");
+        schedule.open("a");
+        assert!(!schedule.any_closed());
+        assert!(take(&mut schedule, until).is_some());
+    }
+
+    #[test]
+    fn a_probe_that_is_refused_closes_the_model_again() {
+        let mut schedule = schedule(100, &[("a", 2)], 100);
+        let now = Instant::now();
+        schedule.close("a", now);
+        let probe = take(&mut schedule, now).unwrap();
+        schedule.ended("a");
+        schedule.close("a", now + Duration::from_secs(60));
+        schedule.try_again(probe, now);
+        assert!(take(&mut schedule, now).is_none());
+        assert!(take(&mut schedule, now + Duration::from_secs(60)).is_some());
+    }
+
+    #[test]
+    fn idle_models_are_forgotten_only_beyond_the_bound() {
+        let mut schedule = schedule(100, &[("a", 1), ("b", 2)], 100);
+        let now = Instant::now();
+        take(&mut schedule, now);
+        schedule.ended("a");
+        assert!(schedule.forget_idle(2).is_empty());
+        assert_eq!(schedule.forget_idle(1), ["a".into()]);
+    }
+}

@@ -25,6 +25,13 @@ pub(crate) struct PlanEntry {
     pub(crate) ordinal: u32,
 }
 
+#[cfg(test)]
+impl PlanEntry {
+    pub(crate) fn new(offset: u32, length: u32, ordinal: u32) -> Self {
+        Self { offset, length, rank: 0, ordinal }
+    }
+}
+
 /// The lines of one model in the order in which they are to be sent.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -134,7 +141,7 @@ mod tests {
     fn beyond_the_bound_on_prefixes_like_prompts_still_stand_together() {
         let long = |letter: char, index: usize| format!("{letter}{index:08}{}", "x".repeat(300));
         let mut planner = Planner::default();
-        let count = u32::try_from(RANKED_BYTES / 300).unwrap();
+        let count = u32::try_from(RANKED_BYTES / long('a', 0).len()).unwrap();
         for ordinal in 0..count {
             planner.add("m", long('a', ordinal as usize).as_bytes(), 0, 1, ordinal);
         }

@@ -16,7 +16,7 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    pub(super) fn new(file: File, base: u64, slot: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(file: File, base: u64, slot: OwnedSemaphorePermit) -> Self {
         Self { file, base, _slot: slot }
     }
 

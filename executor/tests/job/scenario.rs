@@ -20,32 +20,32 @@ use tokio_util::sync::CancellationToken;
 /// No job of these tests takes longer; whatever does is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub struct Scenario {
-    pub folder: TempDir,
-    pub server: Server,
-    pub spec: JobSpec,
-    pub store: Arc<dyn Store>,
-    pub lines: Vec<String>,
+pub(crate) struct Scenario {
+    pub(crate) folder: TempDir,
+    pub(crate) server: Server,
+    pub(crate) spec: JobSpec,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) lines: Vec<String>,
 }
 
 /// What was published, as somebody without Penstock's own counters finds it.
 #[derive(Debug)]
-pub struct Published {
-    pub receipt: Receipt,
+pub(crate) struct Published {
+    pub(crate) receipt: Receipt,
     /// Outcome and id by ordinal.
-    pub records: BTreeMap<u32, (OutcomeKind, Option<String>)>,
+    pub(crate) records: BTreeMap<u32, (OutcomeKind, Option<String>)>,
 }
 
 impl Scenario {
     /// `count` prompts with ids that are not their ordinals.
-    pub async fn prompts(count: u32) -> Self {
+    pub(crate) async fn prompts(count: u32) -> Self {
         let lines =
             (0..count).map(|line| format!(r#"{{"prompt_id":{},"prompt":"question {line}"}}"#, line + 1000));
         Self::new(lines.collect(), quick()).await
     }
 
     /// `count` OpenAI lines that alternate between two models.
-    pub async fn openai(count: u32) -> Self {
+    pub(crate) async fn openai(count: u32) -> Self {
         let lines = (0..count).map(|line| {
             let model = if line % 2 == 0 { "even" } else { "odd" };
             format!(
@@ -55,7 +55,7 @@ impl Scenario {
         Self::new(lines.collect(), quick()).await
     }
 
-    pub async fn new(lines: Vec<String>, settings: ProviderSettings) -> Self {
+    pub(crate) async fn new(lines: Vec<String>, settings: ProviderSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut text = String::new();
         for line in &lines {
@@ -71,16 +71,16 @@ impl Scenario {
         Self { folder, server, spec, store: Arc::new(MemoryStore::new()), lines }
     }
 
-    pub fn input_path(&self) -> PathBuf {
+    pub(crate) fn input_path(&self) -> PathBuf {
         self.folder.path().join("input.jsonl")
     }
 
-    pub fn scratch(&self) -> PathBuf {
+    pub(crate) fn scratch(&self) -> PathBuf {
         self.folder.path().join("scratch")
     }
 
     /// The job, validated, ready to be run over `store`.
-    pub async fn job_over(&self, store: Arc<dyn Store>) -> Job {
+    pub(crate) async fn job_over(&self, store: Arc<dyn Store>) -> Job {
         let input = FileInput::open(self.input_path()).await.unwrap();
         let format = match self.spec.format {
             FormatChoice::Prompts => Format::Prompts,
@@ -110,12 +110,12 @@ impl Scenario {
         }
     }
 
-    pub async fn job(&self) -> Job {
+    pub(crate) async fn job(&self) -> Job {
         self.job_over(Arc::clone(&self.store)).await
     }
 
     /// Validates the input as `penstock run` does before its first run.
-    pub async fn validate(&self) -> Verdict {
+    pub(crate) async fn validate(&self) -> Verdict {
         let job = self.job().await;
         let reading = Reading {
             input: &**job.input.as_ref().unwrap(),
@@ -127,33 +127,33 @@ impl Scenario {
     }
 
     /// Runs the job from the start to wherever it goes.
-    pub async fn run(&self) -> Result<Finished, RunError> {
+    pub(crate) async fn run(&self) -> Result<Finished, RunError> {
         run_within(self.job().await, Stop::new()).await
     }
 
     /// Runs the job with an ending that the caller asks for.
-    pub async fn end(&self, request: EndingRequest) -> Result<Finished, RunError> {
+    pub(crate) async fn end(&self, request: EndingRequest) -> Result<Finished, RunError> {
         run_within(Job { ending: Some(request), ..self.job().await }, Stop::new()).await
     }
 
-    pub async fn state(&self) -> State {
+    pub(crate) async fn state(&self) -> State {
         document::read(&self.object("state.json").await.unwrap()).unwrap()
     }
 
-    pub async fn object(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) async fn object(&self, name: &str) -> Option<Vec<u8>> {
         let name = ObjectName::parse(name).unwrap();
         self.store.get(&name, u64::MAX).await.unwrap().map(|(_, bytes)| bytes.to_vec())
     }
 
     /// Names of everything below the output.
-    pub async fn names(&self) -> Vec<String> {
+    pub(crate) async fn names(&self) -> Vec<String> {
         let page = self.store.list("", None).await.unwrap();
         assert!(page.next.is_none(), "these outputs are small");
         page.objects.iter().map(|object| object.name.to_string()).collect()
     }
 
     /// Reads what was published and checks conservation: each line once, under its own id, counts as in the receipt.
-    pub async fn published(&self) -> Published {
+    pub(crate) async fn published(&self) -> Published {
         let receipt: Receipt =
             document::read(&self.object("receipt.json").await.expect("a receipt")).unwrap();
         let mut records = BTreeMap::new();
@@ -193,7 +193,7 @@ impl Scenario {
     }
 
     /// Requests that the double saw, by prompt.
-    pub fn requests(&self) -> BTreeMap<String, usize> {
+    pub(crate) fn requests(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for LogEntry { prompt, .. } in self.server.log() {
             *counts.entry(prompt).or_default() += 1;
@@ -203,20 +203,20 @@ impl Scenario {
 }
 
 impl Published {
-    pub fn assert_completed(&self) {
+    pub(crate) fn assert_completed(&self) {
         assert_eq!(self.receipt.ending, ReceiptEnding::Completed);
     }
 }
 
 /// Runs a job and fails the test when it is stuck.
-pub async fn run_within(job: Job, stop: Stop) -> Result<Finished, RunError> {
+pub(crate) async fn run_within(job: Job, stop: Stop) -> Result<Finished, RunError> {
     tokio::time::timeout(PATIENCE, run(job, Arc::new(Board::default()), stop))
         .await
         .expect("the job is stuck")
 }
 
 /// A double that answers at once and remembers everything.
-pub fn quick() -> ProviderSettings {
+pub(crate) fn quick() -> ProviderSettings {
     let mut settings = ProviderSettings::default();
     settings.latency.start_ms = penstock_simulator::Distribution::Constant(1.0);
     settings.log.entries_in_memory = 100_000;
