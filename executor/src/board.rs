@@ -169,15 +169,21 @@ impl Board {
     /// A condition holds; its evidence is the newest.
     pub(crate) fn raise(&self, reason: Reason, evidence: impl Into<String>) {
         let evidence = evidence.into();
-        if self.told().conditions.insert(reason, evidence.clone()).is_none() {
+        if self.told().conditions.insert(reason, evidence.clone()).is_some() {
+            return;
+        }
+        // A rate that is at its limit is how a job should run; the others are trouble.
+        if reason < Reason::Learning {
             tracing::warn!(%reason, evidence, help = reason.help(), "held back");
+        } else {
+            tracing::debug!(%reason, evidence, "held back");
         }
     }
 
     /// A condition no longer holds.
     pub(crate) fn clear(&self, reason: Reason) {
         if self.told().conditions.remove(&reason).is_some() {
-            tracing::info!(%reason, "no longer held back");
+            tracing::debug!(%reason, "no longer held back");
         }
     }
 

@@ -8,4 +8,4 @@ mod interval;
 mod part_file;
 mod upload;
 
-pub(crate) use collect::{Answered, Collector, Entry, collect};
+pub(crate) use collect::{Answered, Collector, Entry, Hold, collect};

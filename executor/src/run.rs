@@ -237,7 +237,7 @@ impl Settling<'_> {
                             let mut record = record.to_vec();
                             record.push(b'\n');
                             count += 1;
-                            let answered = Answered { ordinal, outcome, record, reservation: None };
+                            let answered = Answered { ordinal, outcome, record, hold: None };
                             // A collect loop that has ended has halted the run.
                             let _ = entries.blocking_send(Entry::Outcome(answered));
                         }

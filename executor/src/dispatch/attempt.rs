@@ -10,7 +10,7 @@ use penstock_batchfile::{
 use penstock_job::Reason;
 use penstock_rate::Verdict;
 use penstock_storage::{ErrorKind, Input};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::schedule::Task;
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     budget::{Budget, Reservation},
     clock::now_ms,
     provider::{self, Answer, Disposition, PrepareError, PreparedRequest, Provider, classify},
-    results::{Answered, Entry},
+    results::{Answered, Entry, Hold},
 };
 
 /// What every attempt of a job needs.
@@ -194,12 +194,16 @@ impl Attempter {
         record
     }
 
-    /// Hands an outcome over; the slot stays taken until the collect loop has room, which is how a slow output slows
-    /// dispatch down.
+    /// Hands an outcome over and waits until it is appended. Until then the slot stays taken, which is how a slow output
+    /// slows dispatch down.
     async fn settle(&self, task: &Task, outcome: OutcomeKind, record: Vec<u8>, reservation: Reservation) {
-        let answered = Answered { ordinal: task.ordinal, outcome, record, reservation: Some(reservation) };
+        let (appended, done) = oneshot::channel();
+        let hold = Some(Hold { reservation, appended });
+        let answered = Answered { ordinal: task.ordinal, outcome, record, hold };
         // A collect loop that has ended has halted the run or was told to quit.
-        let _ = self.entries.send(Entry::Outcome(answered)).await;
+        if self.entries.send(Entry::Outcome(answered)).await.is_ok() {
+            let _ = done.await;
+        }
     }
 }
 

@@ -111,6 +111,7 @@ pub(crate) async fn dispatch(
         () = halt.wait() => Ok(()),
     };
     running.attempts.shutdown().await;
+    running.clear_conditions();
     result
 }
 
@@ -337,6 +338,15 @@ impl Running {
             board.raise(Reason::StorageSlow, format!("no checkpoint succeeded for {} s", FENCE.as_secs()));
         }
         self.look_for_keys().await;
+    }
+
+    /// What held dispatch back no longer matters when it has ended.
+    fn clear_conditions(&self) {
+        for reason in Reason::ALL.into_iter().filter(|reason| *reason <= Reason::RunningAtLimit) {
+            self.dispatch.board.clear(reason);
+        }
+        self.dispatch.board.in_flight.store(0, Relaxed);
+        self.dispatch.board.waiting_for_retry.store(0, Relaxed);
     }
 
     fn evidence(&self, reason: Reason) -> String {

@@ -46,9 +46,17 @@ pub(crate) struct Answered {
     pub(crate) outcome: OutcomeKind,
     /// One line of JSON with its newline.
     pub(crate) record: Vec<u8>,
-    /// The memory that the answer takes up, given back once it is appended.
-    #[expect(dead_code, reason = "held for its drop")]
-    pub(crate) reservation: Option<Reservation>,
+    /// What the line holds until the record is appended; `None` for records that hold nothing.
+    pub(crate) hold: Option<Hold>,
+}
+
+/// What a line holds until its record is appended: the memory of its answer, and its slot. A line is in flight until
+/// then, so a killed process sends no more lines again than were in flight.
+#[derive(Debug)]
+#[expect(dead_code, reason = "held for their drop, which tells whoever waits")]
+pub(crate) struct Hold {
+    pub(crate) reservation: Reservation,
+    pub(crate) appended: oneshot::Sender<()>,
 }
 
 /// What the collect loop is told.
@@ -179,13 +187,15 @@ impl Parts {
     async fn append_kind(&mut self, kind: Kind, outcomes: Vec<Answered>) -> Result<(), RunError> {
         let mut records = Vec::with_capacity(outcomes.iter().map(|answered| answered.record.len()).sum());
         let mut lines = Vec::with_capacity(outcomes.len());
-        for answered in &outcomes {
-            records.extend_from_slice(&answered.record);
-            lines.push((answered.ordinal, answered.outcome));
+        let mut holds = Vec::with_capacity(outcomes.len());
+        for Answered { ordinal, outcome, record, hold } in outcomes {
+            records.extend_from_slice(&record);
+            lines.push((ordinal, outcome));
+            holds.push(hold);
         }
         let part = self.write(kind, records, lines.clone()).await?;
-        // The answers are in the file now: their memory goes back.
-        drop(outcomes);
+        // The answers are in the file now: memory and slots are given back.
+        drop(holds);
         let undone =
             lines.iter().all(|(_, outcome)| !matches!(outcome, OutcomeKind::Succeeded | OutcomeKind::Failed));
         let most = if undone { FLUSH_UNDONE } else { FLUSH_OUTCOMES };
