@@ -1,2 +1,50 @@
-//! To be written.
-fn main() {}
+//! The command line of Penstock.
+//!
+//! A tour:
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`arguments`] | what can be said on the command line |
+//! | [`run`], [`validate`], [`verify`], [`status`], [`cancel`], [`simulate`] | one command each |
+//! | [`view`] | what a run shows of itself while it goes on, and its last lines |
+//! | [`attend`], [`signals`] | work beside its view, and how signals stop it |
+//! | [`folder`] | the documents of an output folder, read without changing anything |
+//! | [`error`] | how a command fails, and its exit code |
+//! | [`spec_file`] | job files and settings files |
+//! | [`logs`], [`lines`] | log lines on stderr, data lines on stdout |
+//!
+//! What a job is and how it is run is told by the libraries and the executor; here it is put together and shown.
+
+mod arguments;
+mod attend;
+mod cancel;
+mod commands;
+mod error;
+mod folder;
+mod lines;
+mod logs;
+mod run;
+mod signals;
+mod simulate;
+mod spec_file;
+mod status;
+mod validate;
+mod verify;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use penstock_job::ExitCode as Code;
+
+fn main() -> ExitCode {
+    match arguments::Arguments::try_parse() {
+        Ok(arguments) => commands::execute(arguments.command).into(),
+        Err(refusal) => {
+            let code = if refusal.use_stderr() { Code::Configuration } else { Code::Completed };
+            // Nobody is left to be told that the terminal is gone.
+            let _ = refusal.print();
+            code.into()
+        }
+    }
+}

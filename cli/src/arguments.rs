@@ -1,0 +1,127 @@
+//! What can be said on the command line. Owns names, help and the form of single values; what they mean together is
+//! decided by the commands.
+
+mod duration;
+mod run;
+mod simulate;
+mod word;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use penstock_batchfile::Endpoint;
+use penstock_job::spec::FormatChoice;
+
+pub(crate) use self::{
+    run::RunArguments,
+    simulate::{ProviderArguments, Simulation},
+};
+
+/// Run large batches of LLM requests and account for every line.
+#[derive(Debug, Parser)]
+#[command(name = "penstock", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 completed, 3 failed or input refused, 4 cancelled or expired, 64 something must be corrected first,
+65 the output belongs to another job, 66 stored files are damaged, 69 the storage does not answer, 75 stopped,
+76 another process runs the job, 130 stopped at once. PENSTOCK_LOG=info (or debug) shows more of what happens.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a job, or resume it: the same command goes on where it was, and says so when the job is done
+    Run(Box<RunArguments>),
+    /// Name every invalid line of an input; nothing is sent and nothing is written
+    Validate(ValidateArguments),
+    /// Derive a job's receipt again from its output folder alone, and name the first contradiction
+    Verify(FolderArguments),
+    /// Say where a job is, and why it is not further
+    Status(FolderArguments),
+    /// End a job before it is done; what was answered is published
+    Cancel(CancelArguments),
+    /// Stand in for something that costs money
+    #[command(subcommand)]
+    Simulate(Simulation),
+}
+
+/// Arguments of `penstock validate`.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArguments {
+    /// The input file
+    #[arg(value_name = "FILE")]
+    pub(crate) input: PathBuf,
+    /// Format of the lines
+    #[arg(long, default_value = "auto", value_parser = word::parser::<FormatChoice>(word::FORMATS))]
+    pub(crate) format: FormatChoice,
+    /// The endpoint of lines that name none
+    #[arg(long, value_name = "PATH", default_value_t = Endpoint::ChatCompletions)]
+    pub(crate) endpoint: Endpoint,
+    /// The model of OpenAI lines that name none; without it they are invalid
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Reject lines with fields that the format does not have
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Write one JSON object for each invalid line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of the commands that look at a folder.
+#[derive(Debug, Args)]
+pub(crate) struct FolderArguments {
+    /// The job's output folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Write one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `penstock cancel`.
+#[derive(Debug, Args)]
+pub(crate) struct CancelArguments {
+    /// The job's output folder
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+}
+
+/// How a job that is being run shows itself.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct ViewArguments {
+    /// Write one JSON event a line on stdout, instead of the view on stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show only errors and the result
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn names_and_values_of_the_arguments_do_not_contradict_one_another() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_does_not_work_yet_is_not_offered() {
+        let mut command = Arguments::command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        let help = run.render_long_help().to_string();
+        for absent in ["adaptive", "gemini", "anthropic", "gs://"] {
+            assert!(!help.contains(absent), "{absent}");
+        }
+    }
+}

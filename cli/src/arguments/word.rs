@@ -1,0 +1,48 @@
+//! Arguments that are one of a few words. The words are those of the job file, and are parsed by the same code.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::{DeserializeOwned, IntoDeserializer, value::Error};
+
+/// `--format`.
+pub(super) const FORMATS: &[&str] = &["auto", "prompts", "openai"];
+/// `--provider`.
+pub(super) const PROVIDERS: &[&str] = &["openai", "openai-compatible", "simulated"];
+/// `--rate`.
+pub(super) const RATES: &[&str] = &["fixed", "aimd"];
+/// `--on-invalid`.
+pub(super) const ON_INVALID: &[&str] = &["skip", "fail"];
+
+/// Accepts exactly `words`, which help and completion name.
+pub(super) fn parser<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| {
+        let word: serde::de::value::StringDeserializer<Error> = word.into_deserializer();
+        T::deserialize(word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_job::spec::{FormatChoice, OnInvalid, ProviderKind, RateMode};
+    use serde::Serialize;
+
+    use super::*;
+
+    /// The words of a type are those that it writes in a job file.
+    fn check<T: DeserializeOwned + Serialize>(words: &[&str]) {
+        for word in words {
+            let value: T = serde_json::from_value((*word).into()).unwrap();
+            assert_eq!(serde_json::to_value(value).unwrap(), *word);
+        }
+    }
+
+    #[test]
+    fn each_word_is_one_of_the_job_file() {
+        check::<FormatChoice>(FORMATS);
+        check::<ProviderKind>(PROVIDERS);
+        check::<RateMode>(RATES);
+        check::<OnInvalid>(ON_INVALID);
+    }
+}

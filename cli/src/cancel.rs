@@ -1,0 +1,151 @@
+//! `penstock cancel`: ends a job before it is done. What was answered is published; the rest is recorded as cancelled.
+//!
+//! A run on this machine is asked to stop first, so that the answers under way, which are paid for, are stored.
+
+use std::{sync::Arc, time::Duration};
+
+use penstock_executor::{EndingRequest, Job};
+use penstock_intake::Verdict;
+use penstock_job::{CanonicalSpec, ExitCode, Identity, JobSpec};
+use penstock_storage::{ErrorKind, FileInput, FileStore, Generation, Input, RunLock, RunLockError};
+use rustix::process::{Pid, Signal, kill_process};
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::{
+    arguments::CancelArguments,
+    error::CommandError,
+    folder::{Folder, Standing},
+    run::{InputError, execute, scratch},
+    signals::Signals,
+    view::{Reporter, Screen, Summary, ending_exit_code},
+};
+
+/// How long a run may take to leave: a drain of ten seconds, and its last writes.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Time between two looks at whether it has left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a job could not be cancelled.
+#[derive(Debug, Error)]
+pub(crate) enum CancelError {
+    /// Somebody runs it, and it is not known who.
+    #[error("stop the run of this job: its process is not known; stop it, then run `penstock cancel` again")]
+    Unknown,
+    /// The system does not let us.
+    #[error(
+        "stop the run of this job, pid {pid}: {source}; stop it as its owner, then run `penstock cancel` again"
+    )]
+    Signal {
+        /// Whose process.
+        pid: u32,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It does not leave.
+    #[error(
+        "stop the run of this job, pid {pid}: it still drains; run `penstock cancel` again when it has ended"
+    )]
+    Slow {
+        /// Whose process.
+        pid: u32,
+    },
+}
+
+impl CancelError {
+    /// What the process exits with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Unknown | Self::Slow { .. } => ExitCode::ClaimLost,
+            Self::Signal { .. } => ExitCode::Configuration,
+        }
+    }
+}
+
+/// Cancels the job of a folder, unless it is over.
+pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Result<ExitCode, CommandError> {
+    let folder = Folder::new(&arguments.folder);
+    let mut signals = Signals::listen()?;
+    // Without a job there is nothing to lock, and no folder is made.
+    target(&folder)?;
+    let _lock = hold(&folder).await?;
+    let (spec, heading) = match target(&folder)? {
+        Target::Live(spec) => {
+            let heading = format!("cancelling {}", folder.root().display());
+            (*spec, heading)
+        }
+        Target::Over(receipt) => {
+            let mut reporter = Reporter::new(arguments.view, screen, String::new());
+            reporter.finished(&Summary { receipt: &receipt, folder: &folder, elapsed: None });
+            return Ok(ending_exit_code(receipt.ending));
+        }
+    };
+    let mut reporter = Reporter::new(arguments.view, screen, heading);
+    let identity = Identity::of(&spec);
+    let job = Job {
+        spec: JobSpec::default(),
+        scratch: scratch(&folder, &identity),
+        input: same_input(&spec).await?,
+        canonical: spec,
+        identity,
+        store: Arc::new(FileStore::open(folder.root()).await?),
+        provider: None,
+        ending: Some(EndingRequest::cancelled()),
+        fail_fast_on_credentials: false,
+    };
+    execute(job, &folder, &mut reporter, &mut signals).await
+}
+
+/// What there is to cancel.
+enum Target {
+    Live(Box<CanonicalSpec>),
+    Over(Box<penstock_job::Receipt>),
+}
+
+fn target(folder: &Folder) -> Result<Target, CommandError> {
+    match folder.standing()? {
+        Standing::Nothing => Err(CommandError::NoJob(folder.root().display().to_string())),
+        Standing::Over(receipt) => Ok(Target::Over(receipt)),
+        Standing::Begun(state) => Ok(Target::Live(Box::new(state.job.spec))),
+        // An input that was refused has no job; what is said of it is what `run` said. The generation plays no part.
+        Standing::Validated(validation) => match Verdict::of(*validation, Generation::new("")) {
+            Verdict::Accepted(validation, _) => Ok(Target::Live(Box::new(validation.spec))),
+            Verdict::Refused(refusal) => Err(InputError::Refused {
+                refusal: Box::new(refusal),
+                folder: folder.root().display().to_string(),
+            }
+            .into()),
+        },
+    }
+}
+
+/// Takes the run lock, asking a run that holds it to stop.
+async fn hold(folder: &Folder) -> Result<RunLock, CommandError> {
+    let pid = match RunLock::acquire(folder.root()) {
+        Ok(lock) => return Ok(lock),
+        Err(RunLockError::Held { pid: None, .. }) => return Err(CancelError::Unknown.into()),
+        Err(RunLockError::Held { pid: Some(pid), .. }) => pid,
+        Err(error) => return Err(error.into()),
+    };
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(CancelError::Unknown)?;
+    kill_process(process, Signal::TERM).map_err(|errno| CancelError::Signal { pid, source: errno.into() })?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match RunLock::acquire(folder.root()) {
+            Ok(lock) => return Ok(lock),
+            Err(RunLockError::Held { .. }) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            Err(RunLockError::Held { .. }) => return Err(CancelError::Slow { pid }.into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The input if it is still the one that the job began with; without it the records have no ids.
+async fn same_input(spec: &CanonicalSpec) -> Result<Option<Arc<dyn Input>>, CommandError> {
+    match FileInput::open(&spec.input.uri).await {
+        Ok(input) if input.generation().as_str() == spec.input.generation => Ok(Some(Arc::new(input))),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(InputError::Storage(error).into()),
+    }
+}

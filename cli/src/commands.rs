@@ -1,0 +1,42 @@
+//! Carries out one command: runtime, log, command, and the words for its failure.
+
+use penstock_job::ExitCode;
+
+use crate::{
+    arguments::{Command, Simulation},
+    cancel,
+    error::CommandError,
+    logs, run, simulate, status, validate, verify,
+    view::Screen,
+};
+
+/// Carries a command out, says on stderr why it failed if it did, and returns the code to exit with.
+pub(crate) fn execute(command: Command) -> ExitCode {
+    let screen = Screen::stderr();
+    logs::install(screen.clone());
+    in_runtime(command, &screen).unwrap_or_else(|error| {
+        screen.clear();
+        if let Some(message) = error.message() {
+            screen.say(&message);
+        }
+        error.exit_code()
+    })
+}
+
+fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandError> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::Runtime)?;
+    let outcome = runtime.block_on(async {
+        match command {
+            Command::Run(arguments) => run::run(*arguments, screen).await,
+            Command::Validate(arguments) => validate::validate(&arguments).await,
+            Command::Cancel(arguments) => cancel::cancel(&arguments, screen).await,
+            Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments).await,
+            Command::Verify(arguments) => verify::verify(&arguments).await,
+            Command::Status(arguments) => status::status(&arguments),
+        }
+    });
+    // A second Ctrl-C ends the process at once, whatever still blocks a thread; otherwise nothing is left to wait for.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,0 +1,64 @@
+//! An output that belongs to another job: which difference it is, and what to do about it.
+
+use penstock_job::{CanonicalSpec, identity::first_difference};
+use thiserror::Error;
+
+use crate::folder::Folder;
+
+/// The output belongs to another job.
+#[derive(Debug, Error)]
+#[error("use the output {folder}: {}", explain(difference.as_deref()))]
+pub(crate) struct OccupiedError {
+    folder: String,
+    /// The first field that differs, where it is known.
+    difference: Option<String>,
+}
+
+impl OccupiedError {
+    /// The output `folder` belongs to a job that differs in `difference`.
+    pub(crate) fn new(folder: &Folder, difference: Option<String>) -> Self {
+        Self { folder: folder.root().display().to_string(), difference }
+    }
+}
+
+/// Whether the job in the folder is ours.
+pub(super) fn check(
+    folder: &Folder,
+    theirs: &CanonicalSpec,
+    ours: &CanonicalSpec,
+) -> Result<(), OccupiedError> {
+    match first_difference(theirs, ours) {
+        None => Ok(()),
+        Some(field) => Err(OccupiedError::new(folder, Some(field))),
+    }
+}
+
+fn explain(difference: Option<&str>) -> String {
+    match difference {
+        Some("input.generation") => {
+            "the input has changed since the job in it began; run the changed input with \
+                                     another --output, or put the old file back with its modification time"
+                .to_owned()
+        }
+        Some("input.uri") => "it belongs to a job with another input; choose another --output".to_owned(),
+        Some(field) => format!(
+            "it belongs to another job (`{field}` differs); choose another --output, or run with the same settings to \
+             go on with that job"
+        ),
+        None => "it belongs to another job; choose another --output".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_input_is_told_in_words_that_a_user_knows() {
+        let message =
+            OccupiedError::new(&Folder::new("out"), Some("input.generation".to_owned())).to_string();
+        assert!(message.starts_with("use the output out: the input has changed since"), "{message}");
+        let message = OccupiedError::new(&Folder::new("out"), Some("model".to_owned())).to_string();
+        assert!(message.contains("`model` differs"), "{message}");
+    }
+}

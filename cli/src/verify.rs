@@ -1,0 +1,208 @@
+//! `penstock verify`: derives a job's receipt again from its output folder alone and names the first contradiction.
+//!
+//! | module | checks |
+//! |---|---|
+//! | `documents` | receipt, `validation.json` and `state.json` against one another |
+//! | `records` | the published files against the receipt, and every ordinal exactly once |
+//! | `ids` | the ids of the records against those of the input's lines, while the input is there |
+//! | `contradiction` | how a contradiction is told |
+//!
+//! Memory: one bit per line, and one record. It shares with the executor what the documents and records mean, and none
+//! of the code that wrote them.
+
+mod contradiction;
+mod documents;
+mod ids;
+mod records;
+
+use penstock_job::{
+    ExitCode, Receipt, State, Validation, document::Document, receipt::ReceiptEnding, state::Outcomes,
+};
+use serde::Serialize;
+use thiserror::Error;
+
+pub(crate) use self::contradiction::Contradiction;
+use self::{
+    ids::InputCheck,
+    records::{Tally, tally},
+};
+use crate::{
+    arguments::FolderArguments,
+    error::CommandError,
+    folder::{Folder, FolderError, Standing},
+    lines::Lines,
+    view::{grouped, outcomes, percent},
+};
+
+/// Why a receipt is not confirmed.
+#[derive(Debug, Error)]
+pub(crate) enum VerifyError {
+    /// Something contradicts it.
+    #[error(
+        "confirm the receipt: {0}; restore the folder from a copy, or run the job anew with another --output"
+    )]
+    Contradiction(#[from] Contradiction),
+    /// There is none yet.
+    #[error("find receipt.json: the job is not over, {0}; run its command again to go on")]
+    NotOver(String),
+    /// A file cannot be read.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+impl VerifyError {
+    /// What the process exits with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Contradiction(_) => ExitCode::StorageDamaged,
+            Self::NotOver(_) | Self::Folder(_) => ExitCode::Configuration,
+        }
+    }
+}
+
+/// What was confirmed.
+#[derive(Debug, Serialize)]
+struct Proof {
+    /// Always `true`.
+    holds: bool,
+    identity: String,
+    ending: ReceiptEnding,
+    lines: u64,
+    outcomes: Outcomes,
+    files: usize,
+    bytes: u64,
+    /// The identity sum of the records; `null` when ids were lost with the input.
+    identity_sum: Option<String>,
+    decision: String,
+    input: InputCheck,
+}
+
+/// What is written with `--json` where the receipt does not hold.
+#[derive(Debug, Serialize)]
+struct Refutation<'a> {
+    /// Always `false`.
+    holds: bool,
+    #[serde(flatten)]
+    contradiction: &'a Contradiction,
+}
+
+/// Verifies a folder.
+pub(crate) async fn verify(arguments: &FolderArguments) -> Result<ExitCode, CommandError> {
+    let folder = Folder::new(&arguments.folder);
+    let proven = prove(&folder).await;
+    let mut stdout = Lines::stdout();
+    match &proven {
+        Ok(proof) if arguments.json => stdout.json(proof),
+        Ok(proof) => stdout.text(&told(&folder, proof)),
+        Err(CommandError::Verify(VerifyError::Contradiction(contradiction))) if arguments.json => {
+            stdout.json(&Refutation { holds: false, contradiction });
+        }
+        Err(_) => {}
+    }
+    stdout.flush();
+    proven.map(|_| ExitCode::Completed)
+}
+
+async fn prove(folder: &Folder) -> Result<Proof, CommandError> {
+    let receipt = receipt(folder)?;
+    documents::check_receipt(&receipt).map_err(VerifyError::from)?;
+    let validation = required::<Validation>(folder)?;
+    documents::check_validation(&receipt, &validation).map_err(VerifyError::from)?;
+    let state = required::<State>(folder)?;
+    documents::check_state(&receipt, &validation, &state).map_err(VerifyError::from)?;
+    let tally = tally(folder, &receipt)?;
+    let input = ids::check(folder, &receipt, &tally).await?;
+    check_sums(&receipt, &tally).map_err(VerifyError::from)?;
+    Ok(Proof {
+        holds: true,
+        identity: receipt.job.identity.to_string(),
+        ending: receipt.ending,
+        lines: receipt.lines,
+        outcomes: receipt.outcomes,
+        files: receipt.outputs.len(),
+        bytes: receipt.outputs.iter().map(|output| output.size_bytes).sum(),
+        identity_sum: receipt.identity.found.map(|sum| sum.to_string()),
+        decision: receipt.decision,
+        input,
+    })
+}
+
+/// The receipt, or how far the job is.
+fn receipt(folder: &Folder) -> Result<Receipt, CommandError> {
+    if let Some(receipt) = documents::understood(folder.read::<Receipt>())? {
+        return Ok(receipt);
+    }
+    Err(match folder.standing()? {
+        Standing::Begun(state) => {
+            let done = state.completed.len() + state.input.rejected;
+            let lines = state.input.lines;
+            let share = percent(done, lines);
+            let far = format!("{} of {} lines are done ({share})", grouped(done), grouped(lines));
+            VerifyError::NotOver(far).into()
+        }
+        Standing::Validated(_) => VerifyError::NotOver("nothing was sent".to_owned()).into(),
+        Standing::Nothing | Standing::Over(_) => CommandError::NoJob(folder.root().display().to_string()),
+    })
+}
+
+fn required<D: Document>(folder: &Folder) -> Result<D, VerifyError> {
+    documents::understood(folder.read::<D>())?
+        .ok_or_else(|| Contradiction::of(D::NAME, "the file is gone, but the receipt rests on it").into())
+}
+
+/// The sums over the records' ids: as the receipt has them, and those of the input as validation saw it.
+fn check_sums(receipt: &Receipt, tally: &Tally) -> Result<(), Contradiction> {
+    let Some(found) = receipt.identity.found else {
+        // Ids are lost only together with the input.
+        let lost = receipt.outcomes.abandoned + receipt.outcomes.cancelled + receipt.outcomes.expired > 0;
+        return if lost {
+            Ok(())
+        } else {
+            Err(Contradiction::of(
+                Receipt::NAME,
+                "identity.found is null, but no line ended without an answer",
+            ))
+        };
+    };
+    if found != receipt.identity.expected {
+        let expected = receipt.identity.expected;
+        return Err(Contradiction::of(
+            Receipt::NAME,
+            format!("identity.expected is {expected}, but identity.found is {found}"),
+        ));
+    }
+    if tally.identity_sum != found {
+        let sum = tally.identity_sum;
+        return Err(Contradiction::of(
+            Receipt::NAME,
+            format!("identity.found is {found}, but the ids of the records add up to {sum}"),
+        ));
+    }
+    Ok(())
+}
+
+fn told(folder: &Folder, proof: &Proof) -> String {
+    let Proof { lines, files, bytes, .. } = proof;
+    let terms: Vec<_> = outcomes::named(&proof.outcomes)
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(word, count)| format!("{} {word}", grouped(count)))
+        .collect();
+    let ids = match &proof.identity_sum {
+        Some(sum) => format!("sum {}… as validated", &sum[..16]),
+        None => "some were lost with the input".to_owned(),
+    };
+    [
+        format!("{}: the receipt holds", folder.root().display()),
+        format!(
+            "  lines     {} = {}; each ordinal has exactly one record",
+            grouped(*lines),
+            terms.join(" + ")
+        ),
+        format!("  files     {files}, {} bytes: sizes, CRC32C and SHA-256 as recorded", grouped(*bytes)),
+        format!("  ids       {ids}"),
+        format!("  input     {}", proof.input),
+        format!("  decision  {}…, derived again from the above", &proof.decision[..16]),
+    ]
+    .join("\n")
+}

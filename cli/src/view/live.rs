@@ -1,0 +1,205 @@
+//! The panel on a terminal: always as many lines, whatever happens. Pure.
+
+use std::time::Duration;
+
+use super::{
+    Moment, done, outcomes,
+    pace::Remaining,
+    quantity::{duration, grouped, per_mille, percent, request_rate, short},
+    stage_word, throttled_share,
+};
+
+/// One line of the panel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// What it is about; drawn in a column of its own.
+    pub(super) label: &'static str,
+    pub(super) text: String,
+}
+
+/// Where the bar stops growing with the terminal.
+const LONGEST_BAR: usize = 42;
+
+/// The panel for a terminal of `width` columns.
+pub(super) fn panel(moment: &Moment<'_>, width: usize) -> [Line; 8] {
+    let (now, help) = now(moment);
+    [
+        Line { label: "", text: title(moment) },
+        Line { label: "", text: bar(moment, width) },
+        Line { label: "lines", text: lines(moment) },
+        Line { label: "rate", text: rate(moment) },
+        Line { label: "tokens", text: tokens(moment) },
+        Line { label: "now", text: now },
+        Line { label: "help", text: help },
+        Line { label: "safe", text: safe(moment) },
+    ]
+}
+
+/// The panel's place while the input is validated.
+pub(super) fn validating(heading: &str, percent: u8, comparing: bool) -> Line {
+    let what = if comparing { "comparing ids" } else { "validating" };
+    Line { label: "", text: format!("{heading}  {what} {percent} %") }
+}
+
+fn title(moment: &Moment<'_>) -> String {
+    let Moment { heading, progress, elapsed, .. } = moment;
+    let epoch = if progress.epoch > 1 { format!(" · epoch {}", progress.epoch) } else { String::new() };
+    format!("{heading}  {}{epoch}  for {}", stage_word(progress.stage), duration(*elapsed))
+}
+
+fn bar(moment: &Moment<'_>, width: usize) -> String {
+    let progress = moment.progress;
+    if progress.lines == 0 {
+        return "-".to_owned();
+    }
+    let done = done(progress);
+    let figures = format!(
+        "{}  {} / {}  ETA {}",
+        percent(done, progress.lines),
+        grouped(done),
+        grouped(progress.lines),
+        eta(moment.pace.remaining(progress.lines.saturating_sub(done)))
+    );
+    let columns = width.saturating_sub(figures.len() + 4).clamp(10, LONGEST_BAR);
+    let filled = usize::try_from(per_mille(done, progress.lines)).unwrap_or(0) * columns / 1_000;
+    format!("{}{}  {figures}", "█".repeat(filled), "░".repeat(columns - filled))
+}
+
+/// `6m40s (6m10s-7m30s)`, or `-` where nothing can be told.
+pub(super) fn eta(remaining: Option<Remaining>) -> String {
+    let whole = |time: Duration| duration(time.max(Duration::from_secs(1)));
+    match remaining {
+        None => "-".to_owned(),
+        Some(Remaining { expected, low, high }) if whole(low) == whole(high) => whole(expected),
+        Some(Remaining { expected, low, high }) => {
+            format!("{} ({}-{})", whole(expected), whole(low), whole(high))
+        }
+    }
+}
+
+fn lines(moment: &Moment<'_>) -> String {
+    let progress = moment.progress;
+    let outcomes = progress.outcomes.with_rejected(progress.rejected);
+    let mut parts = vec![outcomes::counts(&outcomes), format!("in flight {}", grouped(progress.in_flight))];
+    if progress.retried > 0 {
+        parts.push(format!(
+            "retries {} ({} waiting)",
+            grouped(progress.retried),
+            grouped(progress.waiting_for_retry)
+        ));
+    }
+    parts.join(" · ")
+}
+
+fn rate(moment: &Moment<'_>) -> String {
+    let progress = moment.progress;
+    let requests = moment.pace.requests_per_second().map_or_else(|| "-".to_owned(), request_rate);
+    let mut text = format!("{requests} · 429s {}", throttled_share(progress.throttled, progress.sent));
+    if !progress.rate.is_empty() {
+        text = format!("{text} · {}", progress.rate);
+    }
+    text
+}
+
+fn tokens(moment: &Moment<'_>) -> String {
+    let progress = moment.progress;
+    let speed = moment.pace.tokens_per_minute().map_or_else(String::new, |per_minute| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded for display")]
+        let per_minute = per_minute as u64;
+        format!(" · {}/min", short(per_minute))
+    });
+    format!("in {} · out {}{speed}", short(progress.input_tokens), short(progress.output_tokens))
+}
+
+/// Why the job is not further, and what helps.
+fn now(moment: &Moment<'_>) -> (String, String) {
+    if let Some(wait) = moment.stopping {
+        let answers = grouped(moment.progress.in_flight);
+        return (
+            format!("stopping: answers to {answers} requests are awaited, {} at most", duration(wait)),
+            "Ctrl-C again stops at once; then these requests are sent again.".to_owned(),
+        );
+    }
+    match &moment.progress.reason {
+        Some((reason, evidence)) => (format!("{reason}: {evidence}"), reason.help().to_owned()),
+        None => ("nothing holds the job back".to_owned(), "-".to_owned()),
+    }
+}
+
+fn safe(moment: &Moment<'_>) -> String {
+    let checkpoint = match moment.progress.checkpoint_age {
+        None => "no checkpoint yet".to_owned(),
+        Some(age) => format!("checkpoint {} ago", duration(age)),
+    };
+    let exposed = grouped(moment.progress.exposed);
+    format!("{checkpoint} · at most {exposed} lines would be sent again")
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_executor::{Progress, Stage};
+    use penstock_job::{Reason, state::PartOutcomes};
+
+    use super::*;
+    use crate::view::pace::Pace;
+
+    fn progress() -> Progress {
+        Progress {
+            stage: Stage::Running,
+            lines: 10_000_000,
+            rejected: 12,
+            outcomes: PartOutcomes { succeeded: 6_118_188, failed: 214, ..PartOutcomes::default() },
+            in_flight: 1_204,
+            sent: 1_000,
+            throttled: 4,
+            epoch: 3,
+            reason: Some((Reason::RunningAtLimit, "429 at 9,900 a minute".to_owned())),
+            rate: "learned 9,900 a minute".to_owned(),
+            checkpoint_age: Some(Duration::from_secs(8)),
+            exposed: 1_704,
+            ..Progress::default()
+        }
+    }
+
+    fn drawn(progress: &Progress, stopping: Option<Duration>) -> String {
+        let pace = Pace::default();
+        let elapsed = Duration::from_mins(602);
+        let moment = Moment { heading: "nightly", progress, pace: &pace, elapsed, stopping };
+        panel(&moment, 80).map(|line| format!("{:7}{}", line.label, line.text)).join("\n")
+    }
+
+    #[test]
+    fn the_panel_tells_state_progress_reason_and_risk_in_words() {
+        let drawn = drawn(&progress(), None);
+        for told in [
+            "nightly  running · epoch 3  for 10h02m",
+            "61.1 %  6,118,414 / 10,000,000  ETA -",
+            "succeeded 6,118,188 · failed 214 · rejected 12 · in flight 1,204",
+            "429s 0.4 % · learned 9,900 a minute",
+            "RunningAtLimit: 429 at 9,900 a minute",
+            Reason::RunningAtLimit.help(),
+            "checkpoint 8.0s ago · at most 1,704 lines would be sent again",
+        ] {
+            assert!(drawn.contains(told), "{told} is not in\n{drawn}");
+        }
+    }
+
+    #[test]
+    fn a_stop_is_confirmed_with_what_is_awaited() {
+        let drawn = drawn(&progress(), Some(Duration::from_mins(10)));
+        assert!(drawn.contains("answers to 1,204 requests are awaited, 10m00s at most"), "{drawn}");
+        assert!(drawn.contains("Ctrl-C again stops at once"), "{drawn}");
+    }
+
+    #[test]
+    fn the_time_left_is_an_interval_unless_it_is_certain() {
+        let seconds = |low, expected, high| {
+            let [low, expected, high] = [low, expected, high].map(Duration::from_secs);
+            eta(Some(Remaining { expected, low, high }))
+        };
+        assert_eq!(seconds(370, 400, 450), "6m40s (6m10s-7m30s)");
+        assert_eq!(seconds(400, 400, 400), "6m40s");
+        assert_eq!(seconds(0, 0, 0), "1.0s");
+        assert_eq!(eta(None), "-");
+    }
+}
