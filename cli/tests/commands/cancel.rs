@@ -1,0 +1,58 @@
+//! `penstock cancel`.
+
+use penstock_simulator::{Distribution, Latency, ProviderSettings};
+use rustix::process::Signal;
+
+use crate::world::{World, start};
+
+fn world() -> World {
+    let latency = Latency { start_ms: Distribution::Constant(50.0), ..Latency::default() };
+    World::with(ProviderSettings { latency, ..ProviderSettings::default() })
+}
+
+#[test]
+fn a_running_job_is_stopped_and_each_undone_line_recorded() {
+    let world = world();
+    let input = world.prompts(500);
+    let run = start(world.run_command(&input, &["--max-in-flight", "4"]));
+    world.await_requests(20);
+    world.say(&["cancel", "out"]).ended(4).told("cancelled: 500 lines");
+    run.end().ended(75);
+    let asked = world.asked().len();
+    assert!(asked < 500);
+    let [results, errors] = ["out/results_final.jsonl", "out/errors.jsonl"].map(|name| world.read(name));
+    assert_eq!(results.lines().count(), asked, "an answer that was paid for is missing");
+    assert_eq!(results.lines().count() + errors.lines().count(), 500);
+    assert!(
+        errors.lines().all(|line| line.contains("batch_cancelled") && !line.contains("\"prompt_id\":null"))
+    );
+    world.say(&["verify", "out"]).ended(0);
+    world.say(&["cancel", "out"]).ended(4).told("already cancelled");
+    world.run(&input, &[]).ended(4).told("already cancelled");
+}
+
+#[test]
+fn a_stopped_job_whose_input_has_changed_is_cancelled_too() {
+    let world = world();
+    let input = world.prompts(200);
+    let mut run = start(world.run_command(&input, &["--max-in-flight", "4"]));
+    world.await_requests(20);
+    run.signal(Signal::TERM);
+    run.end().ended(75);
+    world.prompts(7);
+    world.run(&input, &[]).ended(65).told("the input has changed");
+    world.say(&["cancel", "out", "--quiet"]).ended(4);
+    let errors = world.read("out/errors.jsonl");
+    assert!(errors.lines().all(|line| line.contains("\"prompt_id\":null")), "{errors}");
+    let proof = world.say(&["verify", "out"]).ended(0);
+    assert!(proof.stdout.contains("some were lost with the input"), "{}", proof.stdout);
+}
+
+#[test]
+fn a_finished_job_stays_as_it_is_and_an_empty_folder_is_no_job() {
+    let world = world();
+    world.run(&world.prompts(5), &[]).ended(0);
+    world.say(&["cancel", "out"]).ended(0).told("already completed");
+    world.say(&["cancel", "nowhere"]).ended(64).told("there is none");
+    assert!(!world.path("nowhere").exists());
+}

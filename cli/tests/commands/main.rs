@@ -1,0 +1,12 @@
+//! Drives the real binary against the simulated provider, whose log is the witness of what was sent.
+
+#![cfg(test)]
+
+mod cancel;
+mod folder;
+mod run;
+mod stop;
+mod usage;
+mod validate;
+mod verify;
+mod world;
