@@ -20,10 +20,12 @@ use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;
 use crate::store::{Page, Store};
 
-/// How a call goes wrong. The caller always gets [`Unavailable`](ErrorKind::Unavailable). A read has nothing to
-/// apply, so each of these only fails it.
+/// How a call goes wrong. The caller gets [`Unavailable`](ErrorKind::Unavailable), and from [`Fault::Refused`]
+/// [`Refused`](ErrorKind::Refused). A read has nothing to apply, so each of these only fails it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
+    /// The store will not, as one that is full or read-only.
+    Refused,
     /// The write is lost.
     Before,
     /// The write is applied, and its answer is lost.
@@ -141,22 +143,23 @@ impl<S: Store> FaultyStore<S> {
     async fn before_read(&self, action: Action, object: &str) -> Result<()> {
         match self.next_call(action, object).await {
             (_, None) => Ok(()),
-            (_, Some(_)) => Err(injected(action, object)),
+            (_, Some(fault)) => Err(injected(fault, action, object)),
         }
     }
 
     /// The metadata is `None` for a deletion.
     async fn write(&self, action: Action, write: Write) -> Result<Option<ObjectMeta>> {
         let object = write.target().to_string();
-        match self.next_call(action, &object).await {
-            (_, None) => return self.apply(write).await,
-            (_, Some(Fault::Before)) => {}
-            (_, Some(Fault::After)) => drop(self.apply(write).await?),
-            (number, Some(Fault::Late { calls })) => {
+        let (number, fault) = self.next_call(action, &object).await;
+        let Some(fault) = fault else { return self.apply(write).await };
+        match fault {
+            Fault::Refused | Fault::Before => {}
+            Fault::After => drop(self.apply(write).await?),
+            Fault::Late { calls } => {
                 self.late().push(LateWrite { due: number.saturating_add(calls), write });
             }
         }
-        Err(injected(action, &object))
+        Err(injected(fault, action, &object))
     }
 
     async fn apply(&self, write: Write) -> Result<Option<ObjectMeta>> {
@@ -187,9 +190,9 @@ impl Write {
     }
 }
 
-fn injected(action: Action, object: &str) -> StorageError {
+fn injected(fault: Fault, action: Action, object: &str) -> StorageError {
     StorageError::new(
-        ErrorKind::Unavailable,
+        if fault == Fault::Refused { ErrorKind::Refused } else { ErrorKind::Unavailable },
         action,
         object,
         "the test wants it so",
@@ -250,11 +253,11 @@ impl<S: Store> Store for FaultyStore<S> {
     /// they land.
     async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
         let (number, fault) = self.next_call(Action::Create, name.as_str()).await;
+        let Some(fault) = fault else { return self.inner.upload(name, source, checksum).await };
         match fault {
-            None => return self.inner.upload(name, source, checksum).await,
-            Some(Fault::Before) => {}
-            Some(Fault::After) => drop(self.inner.upload(name, source, checksum).await?),
-            Some(Fault::Late { calls }) => {
+            Fault::Refused | Fault::Before => {}
+            Fault::After => drop(self.inner.upload(name, source, checksum).await?),
+            Fault::Late { calls } => {
                 let content = tokio::fs::read(source)
                     .await
                     .map_err(|answer| StorageError::io(Action::Read, source.display(), &answer))?;
@@ -262,7 +265,7 @@ impl<S: Store> Store for FaultyStore<S> {
                 self.late().push(LateWrite { due: number.saturating_add(calls), write });
             }
         }
-        Err(injected(Action::Create, name.as_str()))
+        Err(injected(fault, Action::Create, name.as_str()))
     }
 
     async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page> {
