@@ -58,9 +58,9 @@ pub(crate) struct ValidateArguments {
     /// Format of the lines
     #[arg(long, default_value = "auto", value_parser = word::parser::<FormatChoice>(word::FORMATS))]
     pub(crate) format: FormatChoice,
-    /// The endpoint of lines that name none
-    #[arg(long, value_name = "PATH", default_value_t = Endpoint::ChatCompletions)]
-    pub(crate) endpoint: Endpoint,
+    /// The endpoint of all lines [default: that of the first line, else /v1/chat/completions]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) endpoint: Option<Endpoint>,
     /// The model of OpenAI lines that name none; without it they are invalid
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,

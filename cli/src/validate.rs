@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use penstock_batchfile::Format;
-use penstock_intake::{LineRules, Reading, Summary, check, detect_format};
-use penstock_job::{ExitCode, JobSpec, spec::FormatChoice};
+use penstock_batchfile::{Detected, Endpoint, Format};
+use penstock_intake::{LineRules, Reading, Summary, check, detect};
+use penstock_job::{ExitCode, JobSpec};
 use penstock_storage::FileInput;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -33,14 +33,12 @@ struct InvalidLine<'a> {
 pub(crate) async fn validate(arguments: &ValidateArguments) -> Result<ExitCode, CommandError> {
     let input = FileInput::open(&arguments.input).await.map_err(InputError::Storage)?;
     let max_line_bytes = JobSpec::default().max_line_bytes;
-    let format = match arguments.format {
-        FormatChoice::Prompts => Format::Prompts,
-        FormatChoice::OpenAi => Format::OpenAi,
-        FormatChoice::Auto => detect_format(&input, max_line_bytes).await.map_err(InputError::from)?,
-    };
+    let named = arguments.format.named();
+    let Detected { format, endpoint } =
+        detect(&input, max_line_bytes, named).await.map_err(InputError::from)?;
     let rules = LineRules {
         format,
-        endpoint: arguments.endpoint,
+        endpoint: arguments.endpoint.or(endpoint).unwrap_or(Endpoint::ChatCompletions),
         model: model(arguments, format),
         strict: arguments.strict,
         max_line_bytes,

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use penstock_batchfile::Detected;
 use penstock_job::{
     CanonicalSpec, ExitCode, Identity, JobSpec, Validation,
     document::{self, DocumentError},
@@ -115,7 +116,9 @@ pub async fn launch(
 /// The canonical spec of the job file over the input that was validated; whether it is the validated job is for the
 /// claim to say.
 fn canonical(spec: &JobSpec, validated: &Validation) -> Result<CanonicalSpec, SpecError> {
-    spec.canonical(validated.spec.input.clone(), validated.spec.format)
+    let validated = &validated.spec;
+    let detected = Detected { format: validated.format, endpoint: Some(validated.endpoint) };
+    spec.canonical(validated.input.clone(), detected)
 }
 
 async fn open_input(path: &Path, canonical: &CanonicalSpec) -> Result<Option<Arc<dyn Input>>, StorageError> {

@@ -49,7 +49,7 @@ pub(crate) struct RunArguments {
     /// The model of lines that name none
     #[arg(long, help_heading = "Requests", value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The endpoint of lines that name none [default: /v1/chat/completions]
+    /// The endpoint of all lines [default: that of the first line, else /v1/chat/completions]
     #[arg(long, help_heading = "Requests", value_name = "PATH")]
     pub(crate) endpoint: Option<Endpoint>,
     /// System prompt of every line (format prompts only)
@@ -110,7 +110,7 @@ impl RunArguments {
         spec.provider.base_url = self.base_url.or(spec.provider.base_url);
         spec.provider.api_key = key.or(spec.provider.api_key);
         spec.model = self.model.or(spec.model);
-        replace(&mut spec.endpoint, self.endpoint);
+        spec.endpoint = self.endpoint.or(spec.endpoint);
         spec.system_prompt = self.system_prompt.or(spec.system_prompt);
         spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);
         replace(&mut spec.run, self.run);

@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use penstock_batchfile::{Format, UnknownFormat};
-use penstock_intake::{DetectError, Refusal, detect_format};
-use penstock_job::{
-    CanonicalSpec, ExitCode, JobSpec, Reason,
-    spec::{CanonicalInput, FormatChoice},
-};
+use penstock_batchfile::{Detected, Format, UnknownFormat};
+use penstock_intake::{DetectError, Refusal, detect};
+use penstock_job::{CanonicalSpec, ExitCode, JobSpec, Reason, Receipt, spec::CanonicalInput};
 use penstock_storage::{ErrorKind, FileInput, Input, StorageError};
 use thiserror::Error;
 
@@ -89,25 +86,25 @@ impl From<DetectError> for InputError {
 
 /// What became of opening an input.
 #[derive(Debug)]
-pub(super) enum Opened {
+pub(super) enum Opened<'a> {
     /// It can be read.
     Open(FileInput, Box<CanonicalSpec>),
     /// It is gone, but the job that it was for is over.
-    Gone,
+    Over(&'a Receipt),
 }
 
 /// Opens the input and tells what determines the job's answers.
-pub(super) async fn open(
+pub(super) async fn open<'a>(
     path: &Path,
     spec: &JobSpec,
     folder: &Folder,
-    standing: &Standing,
-) -> Result<Opened, CommandError> {
+    standing: &'a Standing,
+) -> Result<Opened<'a>, CommandError> {
     let input = match FileInput::open(path).await {
         Ok(input) => input,
         Err(error) if error.kind() == ErrorKind::NotFound && is_job_of(path, spec, standing) => {
             return match standing {
-                Standing::Over(_) => Ok(Opened::Gone),
+                Standing::Over(receipt) => Ok(Opened::Over(receipt)),
                 Standing::Nothing | Standing::Validated(_) | Standing::Begun(_) => Err(InputError::Gone {
                     input: path.to_owned(),
                     folder: folder.root().display().to_string(),
@@ -119,30 +116,29 @@ pub(super) async fn open(
     };
     let named =
         CanonicalInput { uri: input.uri().to_owned(), generation: input.generation().as_str().to_owned() };
-    let format = match known_format(spec.format, &named, standing) {
-        Some(format) => format,
-        None => detect_format(&input, spec.max_line_bytes).await.map_err(InputError::from)?,
+    let detected = match known(&named, spec.format.named(), standing) {
+        Some(known) => known,
+        None => detect(&input, spec.max_line_bytes, spec.format.named()).await.map_err(InputError::from)?,
     };
-    let canonical = spec.canonical(named, format)?;
+    let canonical = spec.canonical(named, detected)?;
     Ok(Opened::Open(input, Box::new(canonical)))
 }
 
-/// The format where it is known without a look at the lines: named, or told before for the same bytes.
-fn known_format(choice: FormatChoice, input: &CanonicalInput, standing: &Standing) -> Option<Format> {
-    match choice {
-        FormatChoice::Prompts => Some(Format::Prompts),
-        FormatChoice::OpenAi => Some(Format::OpenAi),
-        FormatChoice::Auto => {
-            standing.spec().filter(|theirs| theirs.input == *input).map(|theirs| theirs.format)
-        }
-    }
+/// What a look at the same bytes has told before, unless the user names another format now.
+fn known(input: &CanonicalInput, named: Option<Format>, standing: &Standing) -> Option<Detected> {
+    let theirs = standing.spec().filter(|theirs| theirs.input == *input)?;
+    named.is_none_or(|format| format == theirs.format).then(|| told(theirs))
+}
+
+fn told(spec: &CanonicalSpec) -> Detected {
+    Detected { format: spec.format, endpoint: Some(spec.endpoint) }
 }
 
 /// Whether the job in the folder is the one that `spec` asks for, as far as that can be told without its input.
 fn is_job_of(path: &Path, spec: &JobSpec, standing: &Standing) -> bool {
     standing.spec().is_some_and(|theirs| {
         canonical_path(path).is_some_and(|path| path == Path::new(&theirs.input.uri))
-            && spec.canonical(theirs.input.clone(), theirs.format).is_ok_and(|ours| ours == *theirs)
+            && spec.canonical(theirs.input.clone(), told(theirs)).is_ok_and(|ours| ours == *theirs)
     })
 }
 

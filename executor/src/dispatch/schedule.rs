@@ -467,7 +467,7 @@ mod tests {
     fn a_closed_model_is_probed_by_one_request_and_opens_with_its_answer() {
         let mut schedule = schedule(100, &[("a", 5), ("b", 1)], 100);
         let now = Instant::now();
-        let until = now + Duration::from_secs(60);
+        let until = now + Duration::from_mins(1);
         schedule.close("a", until);
         schedule.close("a", now);
         assert_eq!(&*take(&mut schedule, now).unwrap().model, "b", "another model goes on");
@@ -489,10 +489,10 @@ mod tests {
         schedule.close("a", now);
         let probe = take(&mut schedule, now).unwrap();
         schedule.ended("a");
-        schedule.close("a", now + Duration::from_secs(60));
+        schedule.close("a", now + Duration::from_mins(1));
         schedule.try_again(probe, now);
         assert!(take(&mut schedule, now).is_none());
-        assert!(take(&mut schedule, now + Duration::from_secs(60)).is_some());
+        assert!(take(&mut schedule, now + Duration::from_mins(1)).is_some());
     }
 
     #[test]

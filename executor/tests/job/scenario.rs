@@ -4,13 +4,13 @@ use std::{
     collections::BTreeMap, fmt::Write as _, fs, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration,
 };
 
-use penstock_batchfile::{Format, OutcomeKind, read_record};
+use penstock_batchfile::{OutcomeKind, read_record};
 use penstock_executor::{Board, EndingRequest, Finished, Job, RunError, Stop, provider::Provider, run};
 use penstock_intake::{Reading, Verdict, validate};
 use penstock_job::{
     Identity, JobSpec, Receipt, State, document,
     receipt::ReceiptEnding,
-    spec::{CanonicalInput, FormatChoice, ProviderKind},
+    spec::{CanonicalInput, ProviderKind},
 };
 use penstock_simulator::{LogEntry, ProviderSettings, Server};
 use penstock_storage::{FileInput, Input, MemoryStore, ObjectName, Store};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// No job of these tests takes longer; whatever does is stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Scenario {
     pub(crate) folder: TempDir,
@@ -82,18 +82,13 @@ impl Scenario {
     /// The job, validated, ready to be run over `store`.
     pub(crate) async fn job_over(&self, store: Arc<dyn Store>) -> Job {
         let input = FileInput::open(self.input_path()).await.unwrap();
-        let format = match self.spec.format {
-            FormatChoice::Prompts => Format::Prompts,
-            FormatChoice::OpenAi => Format::OpenAi,
-            FormatChoice::Auto => {
-                penstock_intake::detect_format(&input, self.spec.max_line_bytes).await.unwrap()
-            }
-        };
+        let limit = self.spec.max_line_bytes;
+        let detected = penstock_intake::detect(&input, limit, self.spec.format.named()).await.unwrap();
         let named = CanonicalInput {
             uri: input.uri().to_owned(),
             generation: input.generation().as_str().to_owned(),
         };
-        let canonical = self.spec.canonical(named, format).unwrap();
+        let canonical = self.spec.canonical(named, detected).unwrap();
         let identity = Identity::of(&canonical);
         fs::create_dir_all(self.scratch()).unwrap();
         let provider = Provider::connect(&canonical, &self.spec.provider, PATIENCE, 64).unwrap();

@@ -45,7 +45,7 @@ async fn parts_that_no_checkpoint_lists_are_adopted_and_their_lines_not_sent_aga
     scenario.run().await.unwrap();
     let published = scenario.published().await;
     published.assert_completed();
-    assert!(published.receipt.parts.count as usize > listed);
+    assert!(published.receipt.parts.count > listed as u64);
     assert_eq!(published.receipt.epochs.0, 2);
     assert_eq!(scenario.requests().len(), 2_000);
 }

@@ -55,7 +55,7 @@ impl Setup {
     fn spec(&self) -> CanonicalSpec {
         let spec = JobSpec {
             model: Some("small".to_owned()),
-            endpoint: self.endpoint,
+            endpoint: Some(self.endpoint),
             provider: self.provider.clone(),
             ..JobSpec::default()
         };

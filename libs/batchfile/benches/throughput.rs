@@ -11,12 +11,8 @@ use penstock_batchfile::{
 const SIZE: usize = 256 << 20;
 /// What is fed to the splitter at once.
 const CHUNK: usize = 1 << 20;
-const RULES: Rules = Rules {
-    format: Format::OpenAi,
-    endpoint: Endpoint::ChatCompletions,
-    has_model: true,
-    strict: false,
-};
+const RULES: Rules =
+    Rules { format: Format::OpenAi, endpoint: Endpoint::ChatCompletions, has_model: true, strict: false };
 
 fn main() {
     for words in [5, 40, 400] {
@@ -55,9 +51,7 @@ fn split(input: &[u8], mut visit: impl FnMut(&[u8])) {
 
 fn splicing(line: &str) {
     let request = parse(line.as_bytes(), &RULES).expect("the line is valid");
-    let Body::OpenAi(body) = request.body else {
-        panic!("an OpenAI line")
-    };
+    let Body::OpenAi(body) = request.body else { panic!("an OpenAI line") };
     let mut out = Vec::new();
     measure("splice", SIZE, || {
         for _ in 0..SIZE / line.len() {
@@ -82,10 +76,7 @@ fn records(line: &str, body: &str) {
     let mut records = Vec::with_capacity(2 * SIZE);
     measure("write records", SIZE, || {
         for ordinal in (0..).take(SIZE / line.len()) {
-            let name = LineName {
-                ordinal: Ordinal::new(ordinal),
-                id: Some(request.id.token()),
-            };
+            let name = LineName { ordinal: Ordinal::new(ordinal), id: Some(request.id.token()) };
             writer.succeeded(name, &success, &mut records);
         }
     });

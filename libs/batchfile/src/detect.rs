@@ -1,10 +1,10 @@
-//! Tells an input's format from its first lines.
+//! Tells an input's format, and the endpoint that its lines name, from its first lines.
 
 use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-use crate::{Content, Format, Line, members::Members};
+use crate::{Content, Endpoint, Format, Line, json::text_of, members::Members};
 
 /// After so many lines that say nothing, reading on would not help.
 const LINES: u32 = 100;
@@ -14,7 +14,22 @@ const LINES: u32 = 100;
 #[derive(Debug, Default)]
 pub struct Detector {
     looked_at: u32,
-    format: Option<Format>,
+    detected: Option<Detected>,
+}
+
+/// What the first lines show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detected {
+    /// How the lines are written.
+    pub format: Format,
+    /// The endpoint that the line names which showed the format; `None` when it names none.
+    pub endpoint: Option<Endpoint>,
+}
+
+impl From<Format> for Detected {
+    fn from(format: Format) -> Self {
+        Self { format, endpoint: None }
+    }
 }
 
 /// The first lines do not show the format.
@@ -39,9 +54,9 @@ impl Detector {
     pub fn look(&mut self, line: &Line<'_>) -> ControlFlow<()> {
         self.looked_at += 1;
         if let Content::Whole(bytes) = line.content {
-            self.format = format_of(bytes);
+            self.detected = detected_in(bytes);
         }
-        if self.format.is_some() || self.looked_at >= LINES {
+        if self.detected.is_some() || self.looked_at >= LINES {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -49,23 +64,26 @@ impl Detector {
     }
 
     /// What the lines showed.
-    pub fn format(&self) -> Result<Format, UnknownFormat> {
-        match (self.format, self.looked_at) {
-            (Some(format), _) => Ok(format),
+    pub fn detected(&self) -> Result<Detected, UnknownFormat> {
+        match (self.detected, self.looked_at) {
+            (Some(detected), _) => Ok(detected),
             (None, 0) => Err(UnknownFormat::Empty),
             (None, lines) => Err(UnknownFormat::Neither { lines }),
         }
     }
 }
 
-fn format_of(line: &[u8]) -> Option<Format> {
+fn detected_in(line: &[u8]) -> Option<Detected> {
     let text = str::from_utf8(line).ok()?;
-    let members = Members::read(text, &["prompt_id", "custom_id", "prompt", "body"]).ok()?;
-    match members.values.map(|value| value.is_some()) {
-        [true, false, ..] | [false, false, true, false] => Some(Format::Prompts),
-        [false, true, ..] | [false, false, false, true] => Some(Format::OpenAi),
-        [..] => None,
-    }
+    let members = Members::read(text, &["prompt_id", "custom_id", "prompt", "body", "url"]).ok()?;
+    let [prompt_id, custom_id, prompt, body, url] = members.values;
+    let format = match [prompt_id, custom_id, prompt, body].map(|value| value.is_some()) {
+        [true, false, ..] | [false, false, true, false] => Format::Prompts,
+        [false, true, ..] | [false, false, false, true] => Format::OpenAi,
+        [..] => return None,
+    };
+    let url = url.filter(|_| format == Format::OpenAi).and_then(text_of);
+    Some(Detected { format, endpoint: url.and_then(|url| url.parse().ok()) })
 }
 
 #[cfg(test)]
@@ -76,47 +94,41 @@ mod tests {
     fn detect(input: &str) -> Result<Format, UnknownFormat> {
         let mut detector = Detector::default();
         let mut splitter = LineSplitter::new(Position::START, 1000);
-        if splitter
-            .feed(input.as_bytes(), |line| detector.look(&line))
-            .is_continue()
-        {
+        if splitter.feed(input.as_bytes(), |line| detector.look(&line)).is_continue() {
             let _ = splitter.finish(|line| detector.look(&line));
         }
-        detector.format()
+        detector.detected().map(|detected| detected.format)
+    }
+
+    #[test]
+    fn the_endpoint_is_that_of_the_line_that_shows_the_format() {
+        let endpoint = |line: &str| detected_in(line.as_bytes()).unwrap().endpoint;
+        assert_eq!(
+            endpoint(r#"{"custom_id":"a","url":"/v1/embeddings","body":{}}"#),
+            Some(Endpoint::Embeddings)
+        );
+        assert_eq!(endpoint(r#"{"custom_id":"a","body":{}}"#), None);
+        assert_eq!(endpoint(r#"{"custom_id":"a","url":"/v1/files","body":{}}"#), None);
+        assert_eq!(endpoint(r#"{"prompt_id":1,"url":"/v1/embeddings"}"#), None);
     }
 
     #[test]
     fn the_first_line_that_tells_decides() {
-        assert_eq!(
-            detect("{\"prompt\":\"a\",\"prompt_id\":1}\n{\"custom_id\":\"a\"}"),
-            Ok(Format::Prompts)
-        );
-        assert_eq!(
-            detect("not JSON\n{\"else\":1}\n\n{\"custom_id\":\"a\"}"),
-            Ok(Format::OpenAi)
-        );
+        assert_eq!(detect("{\"prompt\":\"a\",\"prompt_id\":1}\n{\"custom_id\":\"a\"}"), Ok(Format::Prompts));
+        assert_eq!(detect("not JSON\n{\"else\":1}\n\n{\"custom_id\":\"a\"}"), Ok(Format::OpenAi));
     }
 
     #[test]
     fn a_forgotten_id_does_not_hide_the_format() {
         assert_eq!(detect("{\"prompt\":\"a\"}"), Ok(Format::Prompts));
         assert_eq!(detect("{\"body\":{}}"), Ok(Format::OpenAi));
-        assert_eq!(
-            detect("{\"custom_id\":\"a\",\"prompt\":\"a\"}"),
-            Ok(Format::OpenAi)
-        );
+        assert_eq!(detect("{\"custom_id\":\"a\",\"prompt\":\"a\"}"), Ok(Format::OpenAi));
     }
 
     #[test]
     fn a_line_of_both_formats_decides_nothing() {
-        assert_eq!(
-            detect("{\"prompt_id\":1,\"custom_id\":\"a\"}\n{\"prompt_id\":2}"),
-            Ok(Format::Prompts)
-        );
-        assert_eq!(
-            detect("{\"prompt\":1,\"body\":{}}"),
-            Err(UnknownFormat::Neither { lines: 1 })
-        );
+        assert_eq!(detect("{\"prompt_id\":1,\"custom_id\":\"a\"}\n{\"prompt_id\":2}"), Ok(Format::Prompts));
+        assert_eq!(detect("{\"prompt\":1,\"body\":{}}"), Err(UnknownFormat::Neither { lines: 1 }));
     }
 
     #[test]
@@ -124,11 +136,6 @@ mod tests {
         assert_eq!(detect("\n"), Err(UnknownFormat::Empty));
         let unknown = detect(&"{}\n".repeat(1000)).unwrap_err();
         assert_eq!(unknown, UnknownFormat::Neither { lines: LINES });
-        assert!(
-            unknown
-                .to_string()
-                .contains("{\"prompt_id\": 7, \"prompt\": \"...\"}"),
-            "{unknown}"
-        );
+        assert!(unknown.to_string().contains("{\"prompt_id\": 7, \"prompt\": \"...\"}"), "{unknown}");
     }
 }

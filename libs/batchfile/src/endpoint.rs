@@ -23,13 +23,8 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint.
-    pub const ALL: [Self; 5] = [
-        Self::ChatCompletions,
-        Self::Responses,
-        Self::Completions,
-        Self::Embeddings,
-        Self::Moderations,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::ChatCompletions, Self::Responses, Self::Completions, Self::Embeddings, Self::Moderations];
 
     /// The path, with `/v1`.
     pub const fn path(self) -> &'static str {
@@ -106,20 +101,9 @@ mod tests {
 
     #[test]
     fn another_path_is_refused_with_those_that_exist() {
-        for text in [
-            "",
-            "/",
-            "/v1",
-            "/v1/",
-            "/v1/images/generations",
-            "//v1/responses",
-            "/v1/v1/responses",
-        ] {
+        for text in ["", "/", "/v1", "/v1/", "/v1/images/generations", "//v1/responses", "/v1/v1/responses"] {
             let refused = text.parse::<Endpoint>().unwrap_err().to_string();
-            assert!(
-                refused.contains("/v1/chat/completions, /v1/responses"),
-                "{refused}"
-            );
+            assert!(refused.contains("/v1/chat/completions, /v1/responses"), "{refused}");
         }
     }
 }

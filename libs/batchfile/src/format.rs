@@ -70,9 +70,6 @@ mod tests {
     #[test]
     fn another_name_is_refused_with_the_two_that_exist() {
         let refused = "jsonl".parse::<Format>().unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "read the format `jsonl`: write `prompts` or `openai`"
-        );
+        assert_eq!(refused.to_string(), "read the format `jsonl`: write `prompts` or `openai`");
     }
 }

@@ -48,10 +48,7 @@ impl<'a> RawId<'a> {
             Format::Prompts => integer(value)?,
             Format::OpenAi => text(value)?,
         };
-        Ok(Self {
-            token: value,
-            decoded,
-        })
+        Ok(Self { token: value, decoded })
     }
 
     /// The JSON token, byte for byte as in the input; a string's quotes belong to it.
@@ -78,18 +75,11 @@ fn integer(value: &RawValue) -> Result<DecodedId<'_>, Rejection> {
         return Err(Rejection::invalid_type(NAME, "an integer", kind_of(value)));
     }
     if token.contains(['.', 'e', 'E']) {
-        return Err(Rejection::invalid_type(
-            NAME,
-            "an integer",
-            "a number with a fraction or an exponent",
-        ));
+        return Err(Rejection::invalid_type(NAME, "an integer", "a number with a fraction or an exponent"));
     }
     match token.parse::<i128>() {
         Ok(integer) if RANGE.contains(&integer) => Ok(DecodedId::Integer(integer)),
-        _ => Err(Rejection::invalid_id(
-            NAME,
-            "does not fit into 64 bits; write a smaller integer",
-        )),
+        _ => Err(Rejection::invalid_id(NAME, "does not fit into 64 bits; write a smaller integer")),
     }
 }
 
@@ -99,15 +89,13 @@ fn text(value: &RawValue) -> Result<DecodedId<'_>, Rejection> {
         return Err(Rejection::invalid_type(NAME, "a string", kind_of(value)));
     }
     match text_of(value) {
-        Some(text) if text.is_empty() => Err(Rejection::invalid_id(
-            NAME,
-            "is empty; write a string that no other line has",
-        )),
+        Some(text) if text.is_empty() => {
+            Err(Rejection::invalid_id(NAME, "is empty; write a string that no other line has"))
+        }
         Some(text) => Ok(DecodedId::Text(text)),
-        None => Err(Rejection::invalid_id(
-            NAME,
-            "has a `\\u` escape that is no character; write valid Unicode",
-        )),
+        None => {
+            Err(Rejection::invalid_id(NAME, "has a `\\u` escape that is no character; write valid Unicode"))
+        }
     }
 }
 
@@ -132,50 +120,27 @@ mod tests {
 
     #[test]
     fn prompt_ids_are_integers_of_64_bits() {
-        for (token, integer) in [
-            ("0", 0),
-            ("-0", 0),
-            ("7", 7),
-            ("-9223372036854775808", i128::from(i64::MIN)),
-        ] {
+        for (token, integer) in
+            [("0", 0), ("-0", 0), ("7", 7), ("-9223372036854775808", i128::from(i64::MIN))]
+        {
             assert_eq!(check(token, Format::Prompts), Ok(DecodedId::Integer(integer)));
         }
-        assert_eq!(
-            check("18446744073709551615", Format::Prompts),
-            Ok(DecodedId::Integer(u64::MAX.into()))
-        );
+        assert_eq!(check("18446744073709551615", Format::Prompts), Ok(DecodedId::Integer(u64::MAX.into())));
         for token in ["18446744073709551616", "-9223372036854775809", &"9".repeat(60)] {
-            assert_eq!(
-                check(token, Format::Prompts),
-                Err(RejectionCode::InvalidId),
-                "{token}"
-            );
+            assert_eq!(check(token, Format::Prompts), Err(RejectionCode::InvalidId), "{token}");
         }
         for token in ["7.0", "7e0", "7E2", "\"7\"", "null", "true", "[7]", "{}"] {
-            assert_eq!(
-                check(token, Format::Prompts),
-                Err(RejectionCode::InvalidType),
-                "{token}"
-            );
+            assert_eq!(check(token, Format::Prompts), Err(RejectionCode::InvalidType), "{token}");
         }
     }
 
     #[test]
     fn custom_ids_are_strings_compared_decoded() {
-        assert_eq!(
-            check("\"a\"", Format::OpenAi),
-            check(r#""\u0061""#, Format::OpenAi)
-        );
-        assert_eq!(
-            check("\"\u{e9}\"", Format::OpenAi),
-            check(r#""\u00e9""#, Format::OpenAi)
-        );
+        assert_eq!(check("\"a\"", Format::OpenAi), check(r#""\u0061""#, Format::OpenAi));
+        assert_eq!(check("\"\u{e9}\"", Format::OpenAi), check(r#""\u00e9""#, Format::OpenAi));
         assert_ne!(check("\"a\"", Format::OpenAi), check("\"A\"", Format::OpenAi));
         assert_eq!(check("\"\"", Format::OpenAi), Err(RejectionCode::InvalidId));
-        assert_eq!(
-            check(r#""\ud800""#, Format::OpenAi),
-            Err(RejectionCode::InvalidId)
-        );
+        assert_eq!(check(r#""\ud800""#, Format::OpenAi), Err(RejectionCode::InvalidId));
         assert_eq!(check("7", Format::OpenAi), Err(RejectionCode::InvalidType));
     }
 
@@ -183,21 +148,11 @@ mod tests {
     fn an_invalid_line_still_yields_its_id() {
         let found =
             |line: &'static str, format| RawId::find(line.as_bytes(), format).map(|id| id.raw().to_owned());
-        assert_eq!(
-            found(r#"{"custom_id":"a","url":7}"#, Format::OpenAi).as_deref(),
-            Some("\"a\"")
-        );
-        assert_eq!(
-            found(r#"{"prompt_id":-3}"#, Format::Prompts).as_deref(),
-            Some("-3")
-        );
-        for line in [
-            r#"{"prompt_id":"x"}"#,
-            r#"{"prompt_id":1,"prompt_id":2}"#,
-            r#"{"prompt_id":1"#,
-            "[]",
-            "{}",
-        ] {
+        assert_eq!(found(r#"{"custom_id":"a","url":7}"#, Format::OpenAi).as_deref(), Some("\"a\""));
+        assert_eq!(found(r#"{"prompt_id":-3}"#, Format::Prompts).as_deref(), Some("-3"));
+        for line in
+            [r#"{"prompt_id":"x"}"#, r#"{"prompt_id":1,"prompt_id":2}"#, r#"{"prompt_id":1"#, "[]", "{}"]
+        {
             assert_eq!(found(line, Format::Prompts), None, "{line}");
         }
     }

@@ -63,10 +63,7 @@ mod tests {
 
     #[test]
     fn text_without_escapes_is_borrowed_and_with_escapes_decoded() {
-        assert!(matches!(
-            text_of(token("\"\u{e9}\"")),
-            Some(Cow::Borrowed("\u{e9}"))
-        ));
+        assert!(matches!(text_of(token("\"\u{e9}\"")), Some(Cow::Borrowed("\u{e9}"))));
         assert_eq!(text_of(token(r#""\u00e9\n""#)).as_deref(), Some("\u{e9}\n"));
         assert_eq!(text_of(token(r#""\ud800""#)), None);
         assert_eq!(text_of(token("7")), None);

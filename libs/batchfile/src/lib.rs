@@ -48,7 +48,7 @@ mod splice;
 mod system;
 
 pub use answer::{Failure, HttpAnswer, LineName, Success, Tokens};
-pub use detect::{Detector, UnknownFormat};
+pub use detect::{Detected, Detector, UnknownFormat};
 pub use endpoint::{Endpoint, UnknownEndpoint};
 pub use format::{Format, UnknownFormatName};
 pub use id::{DecodedId, RawId};

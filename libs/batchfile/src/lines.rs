@@ -57,13 +57,7 @@ impl LineSplitter {
     /// a line's position, or what [`LineSplitter::position`] returned. `max_line_bytes` bounds a line without its
     /// `\n`.
     pub fn new(start: Position, max_line_bytes: usize) -> Self {
-        Self {
-            position: start,
-            max_line_bytes,
-            held: Vec::new(),
-            length: 0,
-            blank: true,
-        }
+        Self { position: start, max_line_bytes, held: Vec::new(), length: 0, blank: true }
     }
 
     /// Start of the next line to visit: behind the line visited last and the blank lines seen since.
@@ -92,11 +86,7 @@ impl LineSplitter {
 
     /// Visits the last line if no newline ended it. Call it when the input is at its end.
     pub fn finish(&mut self, mut visit: impl FnMut(Line<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
-        if self.length == 0 {
-            ControlFlow::Continue(())
-        } else {
-            self.end_line(&[], 0, &mut visit)
-        }
+        if self.length == 0 { ControlFlow::Continue(()) } else { self.end_line(&[], 0, &mut visit) }
     }
 
     /// Keeps the beginning of a line whose end has not come.
@@ -146,20 +136,12 @@ impl LineSplitter {
         self.length = 0;
         self.blank = true;
         self.position = Position {
-            ordinal: if content.is_some() {
-                start.ordinal.next()
-            } else {
-                start.ordinal
-            },
+            ordinal: if content.is_some() { start.ordinal.next() } else { start.ordinal },
             byte_offset: end,
             line_number: start.line_number + 1,
         };
         match content {
-            Some(content) => visit(Line {
-                position: start,
-                end,
-                content,
-            }),
+            Some(content) => visit(Line { position: start, end, content }),
             None => ControlFlow::Continue(()),
         }
     }
@@ -201,11 +183,7 @@ mod tests {
                 Content::Whole(bytes) => Ok(bytes.to_vec()),
                 Content::TooLong { bytes } => Err(bytes),
             };
-            Self {
-                position: line.position,
-                end: line.end,
-                content,
-            }
+            Self { position: line.position, end: line.end, content }
         }
     }
 
@@ -225,32 +203,16 @@ mod tests {
     }
 
     fn at(ordinal: u32, byte_offset: u64, line_number: u64) -> Position {
-        Position {
-            ordinal: Ordinal::new(ordinal),
-            byte_offset,
-            line_number,
-        }
+        Position { ordinal: Ordinal::new(ordinal), byte_offset, line_number }
     }
 
     #[test]
     fn byte_order_mark_line_endings_and_blank_lines_are_no_content() {
         let (seen, end) = split(b"\xef\xbb\xbf\r\na\r\n\n \t\r\nb\n\r\nc", Position::START, 100, 1);
         let expected = [
-            Seen {
-                position: at(0, 5, 2),
-                end: 8,
-                content: Ok(b"a".to_vec()),
-            },
-            Seen {
-                position: at(1, 13, 5),
-                end: 15,
-                content: Ok(b"b".to_vec()),
-            },
-            Seen {
-                position: at(2, 17, 7),
-                end: 18,
-                content: Ok(b"c".to_vec()),
-            },
+            Seen { position: at(0, 5, 2), end: 8, content: Ok(b"a".to_vec()) },
+            Seen { position: at(1, 13, 5), end: 15, content: Ok(b"b".to_vec()) },
+            Seen { position: at(2, 17, 7), end: 18, content: Ok(b"c".to_vec()) },
         ];
         assert_eq!(seen, expected);
         assert_eq!(end, at(3, 18, 8));
@@ -259,14 +221,7 @@ mod tests {
     #[test]
     fn the_first_line_starts_behind_the_byte_order_mark() {
         let (seen, _) = split(b"\xef\xbb\xbfa\n\xef\xbb\xbfb", Position::START, 100, 2);
-        assert_eq!(
-            seen[0],
-            Seen {
-                position: at(0, 3, 1),
-                end: 5,
-                content: Ok(b"a".to_vec())
-            }
-        );
+        assert_eq!(seen[0], Seen { position: at(0, 3, 1), end: 5, content: Ok(b"a".to_vec()) });
         assert_eq!(seen[1].content, Ok(b"\xef\xbb\xbfb".to_vec()));
     }
 
@@ -290,15 +245,9 @@ mod tests {
         let mut visited = 0;
         let mut visit = |_: Line<'_>| {
             visited += 1;
-            if visited == most {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if visited == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let flow = input
-            .chunks(chunk)
-            .try_for_each(|chunk| splitter.feed(chunk, &mut visit));
+        let flow = input.chunks(chunk).try_for_each(|chunk| splitter.feed(chunk, &mut visit));
         if flow.is_continue() {
             let _ = splitter.finish(visit);
         }

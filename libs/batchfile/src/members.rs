@@ -50,11 +50,7 @@ impl<'de, const N: usize> Visitor<'de> for Named<N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members {
-            values: [None; N],
-            duplicate: None,
-            unknown: None,
-        };
+        let mut members = Members { values: [None; N], duplicate: None, unknown: None };
         while let Some(key) = map.next_key_seed(KeyAmong(self.0))? {
             match key {
                 Key::Known(index) => {
@@ -105,15 +101,11 @@ impl<'de> Visitor<'de> for KeyAmong {
     }
 
     fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(self
-            .known(name)
-            .map_or(Key::Unknown(Cow::Borrowed(name)), Key::Known))
+        Ok(self.known(name).map_or(Key::Unknown(Cow::Borrowed(name)), Key::Known))
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self
-            .known(name)
-            .map_or_else(|| Key::Unknown(Cow::Owned(name.to_owned())), Key::Known))
+        Ok(self.known(name).map_or_else(|| Key::Unknown(Cow::Owned(name.to_owned())), Key::Known))
     }
 }
 
@@ -139,25 +131,14 @@ mod tests {
     #[test]
     fn the_first_of_two_members_with_one_name_is_kept_and_the_name_reported() {
         let members = read(r#"{"id":1,"body":2,"body":3,"id":4}"#).unwrap();
-        assert_eq!(
-            members.values.map(|value| value.map(RawValue::get)),
-            [Some("1"), Some("2")]
-        );
+        assert_eq!(members.values.map(|value| value.map(RawValue::get)), [Some("1"), Some("2")]);
         assert_eq!(members.duplicate, Some("body"));
     }
 
     #[test]
     fn damage_anywhere_is_an_error() {
-        for text in [
-            "",
-            "{",
-            r#"{"x":[1,}"#,
-            r#"{"x":"a"#,
-            "{} {}",
-            "{}x",
-            r#"{"x":tru}"#,
-            "{\"x\":\"\n\"}",
-        ] {
+        for text in ["", "{", r#"{"x":[1,}"#, r#"{"x":"a"#, "{} {}", "{}x", r#"{"x":tru}"#, "{\"x\":\"\n\"}"]
+        {
             assert!(!read(text).unwrap_err().is_data(), "{text}");
         }
     }

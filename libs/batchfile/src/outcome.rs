@@ -24,14 +24,8 @@ pub enum OutcomeKind {
 
 impl OutcomeKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Succeeded,
-        Self::Failed,
-        Self::Rejected,
-        Self::Expired,
-        Self::Cancelled,
-        Self::Abandoned,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Succeeded, Self::Failed, Self::Rejected, Self::Expired, Self::Cancelled, Self::Abandoned];
 
     /// The word that stands in records.
     pub const fn as_str(self) -> &'static str {

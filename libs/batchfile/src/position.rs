@@ -50,11 +50,7 @@ pub struct Position {
 
 impl Position {
     /// The start of an input.
-    pub const START: Self = Self {
-        ordinal: Ordinal(0),
-        byte_offset: 0,
-        line_number: 1,
-    };
+    pub const START: Self = Self { ordinal: Ordinal(0), byte_offset: 0, line_number: 1 };
 }
 
 #[cfg(test)]

@@ -34,10 +34,7 @@ impl RecordWriter {
     /// What is written before any epoch, by validation, has epoch 0.
     pub fn new(format: Format, identity: &str, epoch: u32) -> Self {
         let short: String = identity.chars().take(8).collect();
-        Self {
-            format,
-            id_prefix: format!("batch_req_{short}_{epoch}_"),
-        }
+        Self { format, id_prefix: format!("batch_req_{short}_{epoch}_") }
     }
 
     /// The record of a line that was answered.
@@ -72,30 +69,19 @@ impl RecordWriter {
 
     /// The record of a line that failed for good.
     pub fn failed(&self, line: LineName<'_>, failure: &Failure<'_>, out: &mut Vec<u8>) {
-        let body = failure
-            .answer
-            .and_then(|answer| serde_json::from_slice(answer.body).ok());
-        let excerpt = failure
-            .answer
-            .filter(|_| body.is_none())
-            .and_then(|answer| excerpt(answer.body));
+        let body = failure.answer.and_then(|answer| serde_json::from_slice(answer.body).ok());
+        let excerpt = failure.answer.filter(|_| body.is_none()).and_then(|answer| excerpt(answer.body));
         let message = excerpt.map(|excerpt| format!("{}; the answer was: {excerpt}", failure.message));
         let error = ErrorRecord {
             line,
             outcome: OutcomeKind::Failed,
             code: failure.code,
             message: message.as_deref().unwrap_or(failure.message),
-            response: failure.answer.map(
-                |HttpAnswer {
-                     status_code,
-                     request_id,
-                     ..
-                 }| OpenAiResponse {
-                    status_code,
-                    request_id,
-                    body,
-                },
-            ),
+            response: failure.answer.map(|HttpAnswer { status_code, request_id, .. }| OpenAiResponse {
+                status_code,
+                request_id,
+                body,
+            }),
             attempts: failure.attempts,
             place: None,
         };
@@ -111,10 +97,7 @@ impl RecordWriter {
         out: &mut Vec<u8>,
     ) {
         let error = ErrorRecord {
-            line: LineName {
-                ordinal: position.ordinal,
-                id,
-            },
+            line: LineName { ordinal: position.ordinal, id },
             outcome: OutcomeKind::Rejected,
             code: rejection.code.as_str(),
             message: &rejection.message,
@@ -147,15 +130,7 @@ impl RecordWriter {
     }
 
     fn error(&self, error: ErrorRecord<'_>, out: &mut Vec<u8>) {
-        let ErrorRecord {
-            line,
-            outcome,
-            code,
-            message,
-            response,
-            attempts,
-            place,
-        } = error;
+        let ErrorRecord { line, outcome, code, message, response, attempts, place } = error;
         let line_number = place.map(|position| position.line_number);
         let byte_offset = place.map(|position| position.byte_offset);
         match self.format {
@@ -215,22 +190,14 @@ fn append_line(record: &impl Serialize, out: &mut Vec<u8>) {
 /// strings included, JSON writes them as escapes.
 fn flatten(record: &mut [u8]) {
     for byte in record {
-        *byte = if matches!(*byte, b'\n' | b'\r') {
-            b' '
-        } else {
-            *byte
-        };
+        *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
     }
 }
 
 /// The beginning of an answer that is no JSON, `None` when there is nothing to show.
 fn excerpt(body: &[u8]) -> Option<String> {
     let start = &body[..body.len().min(4 * EXCERPT)];
-    let text: String = String::from_utf8_lossy(start)
-        .trim()
-        .chars()
-        .take(EXCERPT)
-        .collect();
+    let text: String = String::from_utf8_lossy(start).trim().chars().take(EXCERPT).collect();
     (!text.is_empty()).then_some(text)
 }
 
@@ -252,10 +219,7 @@ mod tests {
     }
 
     fn line(id: &RawValue) -> LineName<'_> {
-        LineName {
-            ordinal: Ordinal::new(6),
-            id: Some(id),
-        }
+        LineName { ordinal: Ordinal::new(6), id: Some(id) }
     }
 
     fn success(response: &RawValue) -> Success<'_> {
@@ -263,22 +227,14 @@ mod tests {
             response,
             status_code: 200,
             request_id: Some("req_1"),
-            tokens: Tokens {
-                input: Some(9),
-                output: None,
-            },
+            tokens: Tokens { input: Some(9), output: None },
             latency_ms: 812,
             attempt: 1,
         }
     }
 
     fn attempts() -> [Attempt; 1] {
-        [Attempt {
-            at_ms: 1,
-            status: Some(400),
-            code: "bad_request".to_owned(),
-            latency_ms: 5,
-        }]
+        [Attempt { at_ms: 1, status: Some(400), code: "bad_request".to_owned(), latency_ms: 5 }]
     }
 
     #[test]
@@ -312,18 +268,10 @@ mod tests {
     }
 
     fn failed(format: Format, id: &str, body: &[u8]) -> String {
-        let answer = HttpAnswer {
-            status_code: 400,
-            request_id: None,
-            body,
-        };
+        let answer = HttpAnswer { status_code: 400, request_id: None, body };
         let attempts = attempts();
-        let failure = Failure {
-            code: "bad_request",
-            message: "refused",
-            answer: Some(answer),
-            attempts: &attempts,
-        };
+        let failure =
+            Failure { code: "bad_request", message: "refused", answer: Some(answer), attempts: &attempts };
         written(format, |writer, out| {
             writer.failed(line(token(id)), &failure, out);
         })
@@ -347,10 +295,7 @@ mod tests {
             record.contains(r#""response":{"status_code":400,"request_id":null,"body":null}"#),
             "{record}"
         );
-        assert!(
-            record.contains("\"message\":\"refused; the answer was: <html>\\n\u{fffd}\""),
-            "{record}"
-        );
+        assert!(record.contains("\"message\":\"refused; the answer was: <html>\\n\u{fffd}\""), "{record}");
         assert!(failed(Format::OpenAi, "\"a\"", b" ").contains(r#""message":"refused""#));
         assert!(failed(Format::OpenAi, "\"a\"", "x".repeat(1_000_000).as_bytes()).len() < 1000);
     }
@@ -367,11 +312,7 @@ mod tests {
 
     #[test]
     fn a_rejected_line_is_named_by_number_and_offset() {
-        let position = Position {
-            ordinal: Ordinal::new(6),
-            byte_offset: 1234,
-            line_number: 9,
-        };
+        let position = Position { ordinal: Ordinal::new(6), byte_offset: 1234, line_number: 9 };
         let rejection = Rejection::duplicate_id(2);
         let record = written(Format::Prompts, |writer, out| {
             writer.rejected(position, None, &rejection, out);
@@ -386,22 +327,13 @@ mod tests {
         let record = written(Format::OpenAi, |writer, out| {
             writer.rejected(position, None, &rejection, out);
         });
-        assert!(
-            record.ends_with("\"attempts\":[],\"line_number\":9,\"byte_offset\":1234}\n"),
-            "{record}"
-        );
+        assert!(record.ends_with("\"attempts\":[],\"line_number\":9,\"byte_offset\":1234}\n"), "{record}");
     }
 
     #[test]
     fn an_undone_line_says_why_the_job_ended() {
         let record = written(Format::OpenAi, |writer, out| {
-            writer.undone(
-                line(token("\"a\"")),
-                Undone::Cancelled,
-                "The job was cancelled.",
-                &[],
-                out,
-            );
+            writer.undone(line(token("\"a\"")), Undone::Cancelled, "The job was cancelled.", &[], out);
         });
         let expected = concat!(
             r#"{"id":"batch_req_01234567_3_6","custom_id":"a","response":null,"#,

@@ -74,11 +74,7 @@ fn head<'a>(
             Ok(outcome) => outcome,
         },
     };
-    Ok(RecordHead {
-        ordinal,
-        outcome,
-        id: Some(id.get()).filter(|id| *id != "null"),
-    })
+    Ok(RecordHead { ordinal, outcome, id: Some(id.get()).filter(|id| *id != "null") })
 }
 
 fn members<'a, const N: usize>(
@@ -98,9 +94,7 @@ fn number(value: &RawValue) -> Option<Ordinal> {
 
 /// The ordinal at the end of `batch_req_<identity>_<epoch>_<ordinal>`.
 fn ordinal_in_name(name: &RawValue) -> Option<Ordinal> {
-    let (_, ordinal) = string_content(name)?
-        .strip_prefix("batch_req_")?
-        .rsplit_once('_')?;
+    let (_, ordinal) = string_content(name)?.strip_prefix("batch_req_")?.rsplit_once('_')?;
     ordinal.parse().ok().map(Ordinal::new)
 }
 
@@ -124,53 +118,28 @@ mod tests {
         for (line, member) in [
             (r#"{"ordinal":6,"response":"a"}"#, "prompt_id"),
             (r#"{"prompt_id":7,"response":"a"}"#, "ordinal"),
-            (
-                r#"{"prompt_id":7,"ordinal":4294967296,"response":"a"}"#,
-                "ordinal",
-            ),
+            (r#"{"prompt_id":7,"ordinal":4294967296,"response":"a"}"#, "ordinal"),
             (r#"{"prompt_id":7,"ordinal":6}"#, "response"),
             (r#"{"prompt_id":7,"ordinal":6,"outcome":"lost"}"#, "outcome"),
             (r#"{"prompt_id":7,"ordinal":6,"outcome":"succeeded"}"#, "outcome"),
-            (
-                r#"{"prompt_id":7,"ordinal":6,"ordinal":6,"response":"a"}"#,
-                "ordinal",
-            ),
+            (r#"{"prompt_id":7,"ordinal":6,"ordinal":6,"response":"a"}"#, "ordinal"),
         ] {
-            assert!(
-                matches!(prompts(line), Err(RecordError::Member(found)) if found == member),
-                "{line}"
-            );
+            assert!(matches!(prompts(line), Err(RecordError::Member(found)) if found == member), "{line}");
         }
         for (line, member) in [
             (r#"{"id":"batch_req_0_1_x","custom_id":"a","response":{}}"#, "id"),
             (r#"{"id":"batch_req_0_1_6","response":{}}"#, "custom_id"),
-            (
-                r#"{"id":"batch_req_0_1_6","custom_id":"a","outcome":"failed"}"#,
-                "ordinal",
-            ),
-            (
-                r#"{"id":"batch_req_0_1_6","custom_id":"a","outcome":"failed","ordinal":7}"#,
-                "ordinal",
-            ),
+            (r#"{"id":"batch_req_0_1_6","custom_id":"a","outcome":"failed"}"#, "ordinal"),
+            (r#"{"id":"batch_req_0_1_6","custom_id":"a","outcome":"failed","ordinal":7}"#, "ordinal"),
         ] {
-            assert!(
-                matches!(openai(line), Err(RecordError::Member(found)) if found == member),
-                "{line}"
-            );
+            assert!(matches!(openai(line), Err(RecordError::Member(found)) if found == member), "{line}");
         }
     }
 
     #[test]
     fn a_record_without_an_id_is_read() {
         let head = prompts(r#"{"prompt_id":null,"ordinal":6,"outcome":"rejected"}"#).unwrap();
-        assert_eq!(
-            head,
-            RecordHead {
-                ordinal: Ordinal::new(6),
-                outcome: OutcomeKind::Rejected,
-                id: None
-            }
-        );
+        assert_eq!(head, RecordHead { ordinal: Ordinal::new(6), outcome: OutcomeKind::Rejected, id: None });
     }
 
     fn any_format() -> impl Strategy<Value = Format> {
@@ -201,24 +170,12 @@ mod tests {
                 writer.succeeded(line, &success, &mut out);
             }
             OutcomeKind::Failed => {
-                let answer = HttpAnswer {
-                    status_code: 500,
-                    request_id,
-                    body: text.as_bytes(),
-                };
-                let failure = Failure {
-                    code: "failed",
-                    message: text,
-                    answer: Some(answer),
-                    attempts: &[],
-                };
+                let answer = HttpAnswer { status_code: 500, request_id, body: text.as_bytes() };
+                let failure = Failure { code: "failed", message: text, answer: Some(answer), attempts: &[] };
                 writer.failed(line, &failure, &mut out);
             }
             OutcomeKind::Rejected => {
-                let position = Position {
-                    ordinal: line.ordinal,
-                    ..Position::START
-                };
+                let position = Position { ordinal: line.ordinal, ..Position::START };
                 writer.rejected(position, line.id, &Rejection::duplicate_id(1), &mut out);
             }
             OutcomeKind::Expired => undone(Undone::Expired, &mut out),

@@ -95,10 +95,7 @@ const QUOTED: usize = 100;
 
 impl Rejection {
     fn new(code: RejectionCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-        }
+        Self { code, message: message.into() }
     }
 
     /// The line is longer than the job allows.
@@ -122,10 +119,7 @@ impl Rejection {
     pub(crate) fn invalid_utf8(valid_bytes: usize) -> Self {
         Self::new(
             RejectionCode::InvalidUtf8,
-            format!(
-                "The line is not UTF-8 from its byte {} on. Write the file in UTF-8.",
-                valid_bytes + 1
-            ),
+            format!("The line is not UTF-8 from its byte {} on. Write the file in UTF-8.", valid_bytes + 1),
         )
     }
 
@@ -175,10 +169,7 @@ impl Rejection {
         let known = known.join(", ");
         Self::new(
             RejectionCode::UnknownField,
-            format!(
-                "Unknown field '{}'. Remove it, or turn strict off; known are {known}.",
-                quoted(name)
-            ),
+            format!("Unknown field '{}'. Remove it, or turn strict off; known are {known}.", quoted(name)),
         )
     }
 
@@ -190,10 +181,7 @@ impl Rejection {
     pub(crate) fn invalid_method(found: &str) -> Self {
         Self::new(
             RejectionCode::InvalidMethod,
-            format!(
-                "'method' is \"{}\". Write \"POST\" or leave it out.",
-                quoted(found)
-            ),
+            format!("'method' is \"{}\". Write \"POST\" or leave it out.", quoted(found)),
         )
     }
 
@@ -211,11 +199,7 @@ impl Rejection {
     pub(crate) fn unsupported_endpoint(found: &str) -> Self {
         Self::new(
             RejectionCode::UnsupportedEndpoint,
-            format!(
-                "The endpoint {} is not supported. Write one of {}.",
-                quoted(found),
-                Endpoint::paths()
-            ),
+            format!("The endpoint {} is not supported. Write one of {}.", quoted(found), Endpoint::paths()),
         )
     }
 
@@ -252,9 +236,7 @@ impl Rejection {
 
 /// The beginning of `text`, at most [`QUOTED`] characters.
 fn quoted(text: &str) -> &str {
-    text.char_indices()
-        .nth(QUOTED)
-        .map_or(text, |(end, _)| &text[..end])
+    text.char_indices().nth(QUOTED).map_or(text, |(end, _)| &text[..end])
 }
 
 #[cfg(test)]
@@ -290,10 +272,7 @@ mod tests {
     #[test]
     fn a_message_is_short_however_long_the_value_that_it_quotes() {
         let long = "\u{e9}".repeat(1_000_000);
-        for rejection in [
-            Rejection::invalid_url(&long),
-            Rejection::unknown_field(&long, &["a"]),
-        ] {
+        for rejection in [Rejection::invalid_url(&long), Rejection::unknown_field(&long, &["a"])] {
             assert!(rejection.message.len() < 500, "{}", rejection.message.len());
         }
     }

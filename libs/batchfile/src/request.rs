@@ -65,12 +65,7 @@ fn parse_prompts(text: &str, rules: Rules) -> Result<Request<'_>, Rejection> {
     if !rules.has_model {
         return Err(Rejection::missing_model());
     }
-    Ok(Request {
-        id,
-        model: None,
-        endpoint: rules.endpoint,
-        body: Body::Prompt(prompt),
-    })
+    Ok(Request { id, model: None, endpoint: rules.endpoint, body: Body::Prompt(prompt) })
 }
 
 fn parse_openai(text: &str, rules: Rules) -> Result<Request<'_>, Rejection> {
@@ -82,12 +77,7 @@ fn parse_openai(text: &str, rules: Rules) -> Result<Request<'_>, Rejection> {
     let body = body.ok_or_else(|| Rejection::missing("body", r#""body": {"messages": [...]}"#))?;
     expect_kind(body, "body", "an object")?;
     let model = check_body(body, rules)?;
-    Ok(Request {
-        id,
-        model,
-        endpoint: rules.endpoint,
-        body: Body::OpenAi(body),
-    })
+    Ok(Request { id, model, endpoint: rules.endpoint, body: Body::OpenAi(body) })
 }
 
 /// The members of a line, after the checks that both formats share.
@@ -151,24 +141,13 @@ fn check_body(body: &RawValue, rules: Rules) -> Result<Option<Cow<'_, str>>, Rej
     match stream.map(RawValue::get) {
         None | Some("false" | "null") => {}
         Some("true") => return Err(Rejection::stream_not_supported()),
-        Some(_) => expect_kind(
-            stream.expect("invariant: matched as present"),
-            "body.stream",
-            "a boolean",
-        )?,
+        Some(_) => expect_kind(stream.expect("invariant: matched as present"), "body.stream", "a boolean")?,
     }
     let Some(model) = model else {
-        return if rules.has_model {
-            Ok(None)
-        } else {
-            Err(Rejection::missing_model())
-        };
+        return if rules.has_model { Ok(None) } else { Err(Rejection::missing_model()) };
     };
     expect_kind(model, "body.model", "a string")?;
-    text_of(model)
-        .filter(|name| !name.is_empty())
-        .map(Some)
-        .ok_or_else(Rejection::invalid_model)
+    text_of(model).filter(|name| !name.is_empty()).map(Some).ok_or_else(Rejection::invalid_model)
 }
 
 #[cfg(test)]
@@ -184,10 +163,7 @@ mod tests {
         has_model: true,
         strict: false,
     };
-    const OPENAI: Rules = Rules {
-        format: Format::OpenAi,
-        ..PROMPTS
-    };
+    const OPENAI: Rules = Rules { format: Format::OpenAi, ..PROMPTS };
 
     fn code(line: &str, rules: Rules) -> RejectionCode {
         parse(line.as_bytes(), &rules).expect_err(line).code
@@ -199,9 +175,7 @@ mod tests {
         let request = parse(line.as_bytes(), &PROMPTS).unwrap();
         assert_eq!(request.id.raw(), "7");
         assert_eq!(request.model, None);
-        let Body::Prompt(prompt) = request.body else {
-            panic!("a prompt")
-        };
+        let Body::Prompt(prompt) = request.body else { panic!("a prompt") };
         assert_eq!(prompt.get(), r#""Say \u00e9\n \ud83d""#);
     }
 
@@ -214,9 +188,7 @@ mod tests {
         assert_eq!(request.id.raw(), "\"a\"");
         assert_eq!(request.model.as_deref(), Some("ma"));
         assert_eq!(request.endpoint, Endpoint::ChatCompletions);
-        let Body::OpenAi(found) = request.body else {
-            panic!("an OpenAI body")
-        };
+        let Body::OpenAi(found) = request.body else { panic!("an OpenAI body") };
         assert_eq!(found.get(), body);
     }
 
@@ -234,61 +206,26 @@ mod tests {
     #[test]
     fn each_fault_of_any_line_has_its_code() {
         assert_eq!(
-            parse(b"{\"prompt_id\":7,\"prompt\":\"\xff\"}", &PROMPTS)
-                .unwrap_err()
-                .code,
+            parse(b"{\"prompt_id\":7,\"prompt\":\"\xff\"}", &PROMPTS).unwrap_err().code,
             Code::InvalidUtf8
         );
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":"a""#, PROMPTS),
-            Code::InvalidJsonLine
-        );
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":"a"} {}"#, PROMPTS),
-            Code::InvalidJsonLine
-        );
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":"a""#, PROMPTS), Code::InvalidJsonLine);
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":"a"} {}"#, PROMPTS), Code::InvalidJsonLine);
         assert_eq!(code(r#"["prompt_id"]"#, PROMPTS), Code::NotAnObject);
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":"a","prompt":"b"}"#, PROMPTS),
-            Code::DuplicateKey
-        );
-        let strict = Rules {
-            strict: true,
-            ..PROMPTS
-        };
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":"a","note":1}"#, strict),
-            Code::UnknownField
-        );
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":"a","prompt":"b"}"#, PROMPTS), Code::DuplicateKey);
+        let strict = Rules { strict: true, ..PROMPTS };
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":"a","note":1}"#, strict), Code::UnknownField);
     }
 
     #[test]
     fn each_fault_of_a_prompts_line_has_its_code() {
         assert_eq!(code(r#"{"prompt":"a"}"#, PROMPTS), Code::MissingRequiredParameter);
-        assert_eq!(
-            code(r#"{"prompt_id":7}"#, PROMPTS),
-            Code::MissingRequiredParameter
-        );
-        assert_eq!(
-            code(r#"{"prompt_id":"7","prompt":"a"}"#, PROMPTS),
-            Code::InvalidType
-        );
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":["a"]}"#, PROMPTS),
-            Code::InvalidType
-        );
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":null}"#, PROMPTS),
-            Code::InvalidType
-        );
-        let without_model = Rules {
-            has_model: false,
-            ..PROMPTS
-        };
-        assert_eq!(
-            code(r#"{"prompt_id":7,"prompt":"a"}"#, without_model),
-            Code::MissingModel
-        );
+        assert_eq!(code(r#"{"prompt_id":7}"#, PROMPTS), Code::MissingRequiredParameter);
+        assert_eq!(code(r#"{"prompt_id":"7","prompt":"a"}"#, PROMPTS), Code::InvalidType);
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":["a"]}"#, PROMPTS), Code::InvalidType);
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":null}"#, PROMPTS), Code::InvalidType);
+        let without_model = Rules { has_model: false, ..PROMPTS };
+        assert_eq!(code(r#"{"prompt_id":7,"prompt":"a"}"#, without_model), Code::MissingModel);
     }
 
     #[test]
@@ -300,54 +237,24 @@ mod tests {
             (r#"{"custom_id":7,"body":{}}"#, Code::InvalidType),
             (r#"{"custom_id":"a","body":"{}"}"#, Code::InvalidType),
             (r#"{"custom_id":"a","body":null}"#, Code::InvalidType),
-            (
-                r#"{"custom_id":"a","method":"GET","body":{}}"#,
-                Code::InvalidMethod,
-            ),
+            (r#"{"custom_id":"a","method":"GET","body":{}}"#, Code::InvalidMethod),
             (r#"{"custom_id":"a","method":1,"body":{}}"#, Code::InvalidType),
-            (
-                r#"{"custom_id":"a","url":"/v1/embeddings","body":{}}"#,
-                Code::UrlMismatch,
-            ),
-            (
-                r#"{"custom_id":"a","url":"/v1/images/generations","body":{}}"#,
-                Code::UnsupportedEndpoint,
-            ),
-            (
-                r#"{"custom_id":"a","url":"https://api.openai.com/v1/responses","body":{}}"#,
-                Code::InvalidUrl,
-            ),
+            (r#"{"custom_id":"a","url":"/v1/embeddings","body":{}}"#, Code::UrlMismatch),
+            (r#"{"custom_id":"a","url":"/v1/images/generations","body":{}}"#, Code::UnsupportedEndpoint),
+            (r#"{"custom_id":"a","url":"https://api.openai.com/v1/responses","body":{}}"#, Code::InvalidUrl),
             (r#"{"custom_id":"a","url":7,"body":{}}"#, Code::InvalidType),
-            (
-                r#"{"custom_id":"a","body":{"stream":true}}"#,
-                Code::StreamNotSupported,
-            ),
+            (r#"{"custom_id":"a","body":{"stream":true}}"#, Code::StreamNotSupported),
             (r#"{"custom_id":"a","body":{"stream":1}}"#, Code::InvalidType),
-            (
-                r#"{"custom_id":"a","body":{"str\u0065am":"true"}}"#,
-                Code::InvalidType,
-            ),
+            (r#"{"custom_id":"a","body":{"str\u0065am":"true"}}"#, Code::InvalidType),
             (r#"{"custom_id":"a","body":{"model":""}}"#, Code::InvalidModel),
-            (
-                r#"{"custom_id":"a","body":{"model":"\udc00"}}"#,
-                Code::InvalidModel,
-            ),
+            (r#"{"custom_id":"a","body":{"model":"\udc00"}}"#, Code::InvalidModel),
             (r#"{"custom_id":"a","body":{"model":null}}"#, Code::InvalidType),
-            (
-                r#"{"custom_id":"a","body":{"model":"a","model":"b"}}"#,
-                Code::DuplicateKey,
-            ),
+            (r#"{"custom_id":"a","body":{"model":"a","model":"b"}}"#, Code::DuplicateKey),
         ] {
             assert_eq!(code(line, OPENAI), expected, "{line}");
         }
-        let without_model = Rules {
-            has_model: false,
-            ..OPENAI
-        };
-        assert_eq!(
-            code(r#"{"custom_id":"a","body":{}}"#, without_model),
-            Code::MissingModel
-        );
+        let without_model = Rules { has_model: false, ..OPENAI };
+        assert_eq!(code(r#"{"custom_id":"a","body":{}}"#, without_model), Code::MissingModel);
         assert!(parse(br#"{"custom_id":"a","body":{"model":"m"}}"#, &without_model).is_ok());
     }
 
@@ -363,17 +270,8 @@ mod tests {
 
     /// Lines that are nearly right, so that the checks behind the syntax are reached.
     fn nearly_a_line() -> impl Strategy<Value = Vec<u8>> {
-        const NAMES: &[&str] = &[
-            "prompt_id",
-            "prompt",
-            "custom_id",
-            "method",
-            "url",
-            "body",
-            "model",
-            "stream",
-            "x",
-        ];
+        const NAMES: &[&str] =
+            &["prompt_id", "prompt", "custom_id", "method", "url", "body", "model", "stream", "x"];
         const VALUES: &[&str] = &[
             "7",
             "-0",

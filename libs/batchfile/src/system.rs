@@ -62,9 +62,7 @@ fn members<'a, const N: usize>(
     value: &'a RawValue,
     names: &'static [&'static str; N],
 ) -> Option<[Option<&'a RawValue>; N]> {
-    Members::read(value.get(), names)
-        .ok()
-        .map(|members| members.values)
+    Members::read(value.get(), names).ok().map(|members| members.values)
 }
 
 /// The bytes taken so far.
@@ -82,11 +80,7 @@ impl<'a> Prefix<'a> {
         } else {
             self.0.to_mut().extend_from_slice(text);
         }
-        if text.len() == room {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if text.len() == room { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -127,18 +121,12 @@ mod tests {
     }
 
     fn chat(messages: &str) -> Option<String> {
-        prefix(
-            &format!(r#"{{"model":"m","messages":{messages}}}"#),
-            Endpoint::ChatCompletions,
-        )
+        prefix(&format!(r#"{{"model":"m","messages":{messages}}}"#), Endpoint::ChatCompletions)
     }
 
     #[test]
     fn the_leading_system_and_developer_messages_count() {
-        assert_eq!(
-            chat(r#"[{"role":"system","content":"Be\nbrief."}]"#).as_deref(),
-            Some(r"Be\nbrief.")
-        );
+        assert_eq!(chat(r#"[{"role":"system","content":"Be\nbrief."}]"#).as_deref(), Some(r"Be\nbrief."));
         let messages = r#"[{"content":"a","role":"developer"},{"role":"system","content":"b"},
                            {"role":"user","content":"c"},{"role":"system","content":"d"}]"#;
         assert_eq!(chat(messages).as_deref(), Some("ab"));
@@ -170,32 +158,19 @@ mod tests {
 
     #[test]
     fn responses_have_instructions() {
-        assert_eq!(
-            prefix(r#"{"instructions":"a"}"#, Endpoint::Responses).as_deref(),
-            Some("a")
-        );
+        assert_eq!(prefix(r#"{"instructions":"a"}"#, Endpoint::Responses).as_deref(), Some("a"));
         assert_eq!(prefix(r#"{"instructions":"a"}"#, Endpoint::Completions), None);
     }
 
     #[test]
     fn what_is_not_understood_has_no_system_prompt() {
-        for messages in [
-            "null",
-            "7",
-            "{}",
-            "[]",
-            "[7]",
-            r#"[{"role":"user","content":"a"}]"#,
-            r#"[{"role":"system"}]"#,
-        ] {
+        for messages in
+            ["null", "7", "{}", "[]", "[7]", r#"[{"role":"user","content":"a"}]"#, r#"[{"role":"system"}]"#]
+        {
             assert_eq!(chat(messages), None, "{messages}");
         }
         for content in ["null", "7", "\"\"", "[]", "[{\"text\":7}]"] {
-            assert_eq!(
-                chat(&format!(r#"[{{"role":"system","content":{content}}}]"#)),
-                None,
-                "{content}"
-            );
+            assert_eq!(chat(&format!(r#"[{{"role":"system","content":{content}}}]"#)), None, "{content}");
         }
     }
 }

@@ -1,8 +1,6 @@
-//! Tells the format of an input from its first lines.
+//! Tells the format of an input, and the endpoint that its lines name, from its first lines.
 
-use std::ops::ControlFlow;
-
-use penstock_batchfile::{Detector, Format, LineSplitter, Position, UnknownFormat};
+use penstock_batchfile::{Detected, Detector, Format, LineSplitter, Position, UnknownFormat};
 use penstock_storage::{Action, Input, StorageError};
 use thiserror::Error;
 
@@ -19,9 +17,21 @@ pub enum DetectError {
     Storage(#[from] StorageError),
 }
 
-/// Tells the format of an input from its first lines, reading no further than needed. Lines longer than
-/// `max_line_bytes` show nothing.
-pub async fn detect_format(input: &dyn Input, max_line_bytes: usize) -> Result<Format, DetectError> {
+/// Tells what the first lines of an input show, reading no further than needed. Lines longer than `max_line_bytes` show
+/// nothing. A format that the user has `named` is taken as it is, and only its endpoint is looked for.
+pub async fn detect(
+    input: &dyn Input,
+    max_line_bytes: usize,
+    named: Option<Format>,
+) -> Result<Detected, DetectError> {
+    let shown = look(input, max_line_bytes).await?.detected();
+    match named {
+        None => Ok(shown?),
+        Some(format) => Ok(shown.ok().filter(|shown| shown.format == format).unwrap_or(format.into())),
+    }
+}
+
+async fn look(input: &dyn Input, max_line_bytes: usize) -> Result<Detector, StorageError> {
     let mut splitter = LineSplitter::new(Position::START, max_line_bytes);
     let mut detector = Detector::default();
     let size = input.size_bytes();
@@ -30,13 +40,12 @@ pub async fn detect_format(input: &dyn Input, max_line_bytes: usize) -> Result<F
         let end = size.min(offset + CHUNK_BYTES);
         let chunk = retry(Action::Read, input.uri(), || input.read(offset..end)).await?;
         if splitter.feed(&chunk, |line| detector.look(&line)).is_break() {
-            return Ok(detector.format()?);
+            return Ok(detector);
         }
         offset = end;
     }
-    match splitter.finish(|line| detector.look(&line)) {
-        ControlFlow::Break(()) | ControlFlow::Continue(()) => Ok(detector.format()?),
-    }
+    let _ = splitter.finish(|line| detector.look(&line));
+    Ok(detector)
 }
 
 #[cfg(test)]
@@ -56,8 +65,19 @@ mod tests {
             (String::new(), None),
         ];
         for (text, format) in table {
-            let detected = detect_format(&TextInput::new(text), 1 << 20).await;
+            let detected = detect(&TextInput::new(text), 1 << 20, None).await.map(|detected| detected.format);
             assert_eq!(detected.ok(), format);
         }
+    }
+
+    #[tokio::test]
+    async fn a_named_format_holds_whatever_the_lines_show_and_takes_their_endpoint_if_they_agree() {
+        let line = "{\"custom_id\":\"a\",\"url\":\"/v1/embeddings\",\"body\":{}}";
+        let named = |format| async move {
+            detect(&TextInput::new(line.to_owned()), 1024, Some(format)).await.unwrap()
+        };
+        assert_eq!(named(Format::OpenAi).await.endpoint, Some(penstock_batchfile::Endpoint::Embeddings));
+        assert_eq!(named(Format::Prompts).await, Format::Prompts.into());
+        assert!(detect(&TextInput::new(String::new()), 1024, Some(Format::OpenAi)).await.is_ok());
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! | function | what it does |
 //! |---|---|
-//! | [`detect_format`] | tells the format of an input from its first lines |
+//! | [`detect()`] | tells the format of an input, and its endpoint, from its first lines |
 //! | [`check()`] | reports every invalid line to a callback and writes nothing |
 //! | [`validate()`] | the same, and commits the outcome below a job's output as `validation.json` |
 //! | [`accepted`] | the verdict that stands in the output already, so that the pass can be skipped |
@@ -38,7 +38,7 @@ mod verdict;
 
 pub use check::check;
 pub use commit::accepted;
-pub use detect::{DetectError, detect_format};
+pub use detect::{DetectError, detect};
 pub use error::IntakeError;
 pub use fault::Fault;
 pub use reading::{Progress, Reading, Stage};

@@ -78,23 +78,14 @@ impl fmt::Display for Change {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Grew { from, to } => {
-                write!(
-                    formatter,
-                    "grew x1.5 from {from} to {to}/min after 30 s without a refusal"
-                )
+                write!(formatter, "grew x1.5 from {from} to {to}/min after 30 s without a refusal")
             }
             Self::Cut { from, to } => {
-                write!(
-                    formatter,
-                    "cut x0.75 from {from} to {to}/min after a refusal, to be held for 60 s"
-                )
+                write!(formatter, "cut x0.75 from {from} to {to}/min after a refusal, to be held for 60 s")
             }
             Self::Released { at } => write!(formatter, "climbing from {at}/min, the hold of 60 s is over"),
             Self::Climbed { from, to } => {
-                write!(
-                    formatter,
-                    "climbed from {from} to {to}/min, 1 per 30 s without a refusal"
-                )
+                write!(formatter, "climbed from {from} to {to}/min, 1 per 30 s without a refusal")
             }
         }
     }
@@ -205,8 +196,7 @@ impl Aimd {
     /// min(target, tokens per minute / p95).
     pub(crate) fn effective_rpm(&self) -> f64 {
         let target = f64::from(self.target);
-        self.token_bound()
-            .map_or(target, |(tpm, p95)| target.min(ratio(tpm, p95)))
+        self.token_bound().map_or(target, |(tpm, p95)| target.min(ratio(tpm, p95)))
     }
 
     pub(crate) fn explain(&self) -> String {
@@ -238,8 +228,7 @@ impl Aimd {
     /// The time between two requests at the effective rate.
     fn interval(&self) -> Duration {
         let by_target = interval(1, self.target.into());
-        self.token_bound()
-            .map_or(by_target, |(tpm, p95)| by_target.max(interval(p95, tpm)))
+        self.token_bound().map_or(by_target, |(tpm, p95)| by_target.max(interval(p95, tpm)))
     }
 
     /// Tokens per minute and the tokens one answer takes of them; nothing while either is unknown.
@@ -270,11 +259,7 @@ mod tests {
     }
 
     fn limits(rpm: u32, tpm: u64) -> Limits {
-        Limits {
-            rpm: NonZeroU32::new(rpm),
-            tpm: NonZeroU64::new(tpm),
-            max_in_flight: None,
-        }
+        Limits { rpm: NonZeroU32::new(rpm), tpm: NonZeroU64::new(tpm), max_in_flight: None }
     }
 
     fn start(limits: Limits) -> Aimd {
@@ -325,15 +310,7 @@ mod tests {
     fn after_a_cut_the_rate_is_held_for_a_minute_and_then_gains_one_every_thirty_seconds() {
         let mut aimd = start(Limits::default());
         refuse_at(&mut aimd, 151);
-        let expected = [
-            (151, 54),
-            (211, 54),
-            (240, 54),
-            (241, 55),
-            (270, 55),
-            (271, 56),
-            (301, 57),
-        ];
+        let expected = [(151, 54), (211, 54), (240, 54), (241, 55), (270, 55), (271, 56), (301, 57)];
         for (second, target) in expected {
             assert_eq!(target_at(&mut aimd, second), target, "at {second} s");
         }
@@ -391,10 +368,7 @@ mod tests {
         refuse_at(&mut aimd, 0);
         target_at(&mut aimd, 60);
         let change = aimd.step(seconds(60 + 30 * 1_000 + 29));
-        assert_eq!(
-            change,
-            Some((seconds(60 + 30 * 1_000), Change::Climbed { from: 7, to: 1_007 }))
-        );
+        assert_eq!(change, Some((seconds(60 + 30 * 1_000), Change::Climbed { from: 7, to: 1_007 })));
         assert_eq!(aimd.changes_at(), Some(seconds(60 + 30 * 1_001)));
         assert_eq!(target_at(&mut aimd, u64::MAX), u32::MAX);
     }
@@ -403,13 +377,9 @@ mod tests {
     fn tokens_bound_the_rate_by_the_length_of_nearly_all_answers() {
         let mut aimd = start(limits(0, 6_000));
         assert_eq!(target_at(&mut aimd, 150), 73);
-        for (p95, effective) in [
-            (None, 73.0),
-            (Some(0), 73.0),
-            (Some(50), 73.0),
-            (Some(600), 10.0),
-            (Some(9_000), 6.0 / 9.0),
-        ] {
+        for (p95, effective) in
+            [(None, 73.0), (Some(0), 73.0), (Some(50), 73.0), (Some(600), 10.0), (Some(9_000), 6.0 / 9.0)]
+        {
             aimd.measured(seconds(150), p95);
             assert!((aimd.effective_rpm() - effective).abs() < 1e-9, "p95 of {p95:?}");
         }
@@ -433,10 +403,7 @@ mod tests {
     #[test]
     fn every_stage_says_why_the_rate_is_what_it_is() {
         let mut aimd = start(Limits::default());
-        assert_eq!(
-            aimd.explain(),
-            "10/min: the start, grows x1.5 every 30 s until the first refusal"
-        );
+        assert_eq!(aimd.explain(), "10/min: the start, grows x1.5 every 30 s until the first refusal");
         target_at(&mut aimd, 150);
         assert_eq!(aimd.explain(), "73/min: grew x1.5 after 30 s without a refusal");
         refuse_at(&mut aimd, 160);

@@ -32,10 +32,7 @@ pub(crate) struct FixedRecord {
 
 impl Fixed {
     pub(crate) fn new(limits: Limits, now: Duration) -> Self {
-        let idle = FixedRecord {
-            requests_busy: Duration::ZERO,
-            tokens_busy: Duration::ZERO,
-        };
+        let idle = FixedRecord { requests_busy: Duration::ZERO, tokens_busy: Duration::ZERO };
         Self::restore(&idle, limits, now)
     }
 
@@ -49,10 +46,7 @@ impl Fixed {
     }
 
     pub(crate) fn record(&self, now: Duration) -> FixedRecord {
-        FixedRecord {
-            requests_busy: self.requests.record(now),
-            tokens_busy: self.tokens.record(now),
-        }
+        FixedRecord { requests_busy: self.requests.record(now), tokens_busy: self.tokens.record(now) }
     }
 
     pub(crate) fn sent(&mut self, now: Duration, cost: Cost) {
@@ -80,10 +74,7 @@ impl Fixed {
             let each = cost.reserved_tokens();
             (each > 0).then(|| ratio(tpm.get(), each))
         });
-        [by_requests, by_tokens]
-            .into_iter()
-            .flatten()
-            .min_by(f64::total_cmp)
+        [by_requests, by_tokens].into_iter().flatten().min_by(f64::total_cmp)
     }
 
     pub(crate) fn explain(&self) -> String {
@@ -104,11 +95,7 @@ mod tests {
     use super::*;
 
     fn limits(rpm: u32, tpm: u64) -> Limits {
-        Limits {
-            rpm: NonZeroU32::new(rpm),
-            tpm: NonZeroU64::new(tpm),
-            max_in_flight: None,
-        }
+        Limits { rpm: NonZeroU32::new(rpm), tpm: NonZeroU64::new(tpm), max_in_flight: None }
     }
 
     /// When each of these requests goes, if each goes as early as it may; in milliseconds.
@@ -117,13 +104,7 @@ mod tests {
         let mut now = Duration::ZERO;
         let send = |&output_tokens: &u32| {
             now = now.max(fixed.free_at());
-            fixed.sent(
-                now,
-                Cost {
-                    input_tokens: 0,
-                    output_tokens,
-                },
-            );
+            fixed.sent(now, Cost { input_tokens: 0, output_tokens });
             now.as_millis()
         };
         tokens.iter().map(send).collect()
@@ -141,10 +122,7 @@ mod tests {
 
     #[test]
     fn a_token_limit_makes_each_request_wait_for_those_before_it() {
-        assert_eq!(
-            schedule(limits(0, 60_000), &[1_000, 3_000, 10, 10]),
-            [0, 1_000, 4_000, 4_010]
-        );
+        assert_eq!(schedule(limits(0, 60_000), &[1_000, 3_000, 10, 10]), [0, 1_000, 4_000, 4_010]);
     }
 
     #[test]
@@ -154,42 +132,21 @@ mod tests {
 
     #[test]
     fn the_tighter_limit_rules() {
-        assert_eq!(
-            schedule(limits(60, 60_000), &[10, 5_000, 10, 10]),
-            [0, 1_000, 5_995, 6_990]
-        );
+        assert_eq!(schedule(limits(60, 60_000), &[10, 5_000, 10, 10]), [0, 1_000, 5_995, 6_990]);
         let mut fixed = Fixed::new(limits(60, 60_000), Duration::ZERO);
         assert_eq!(fixed.effective_rpm(), Some(60.0));
-        fixed.sent(
-            Duration::ZERO,
-            Cost {
-                input_tokens: 2_000,
-                output_tokens: 2_000,
-            },
-        );
+        fixed.sent(Duration::ZERO, Cost { input_tokens: 2_000, output_tokens: 2_000 });
         assert_eq!(fixed.effective_rpm(), Some(15.0));
     }
 
     #[test]
     fn it_says_what_the_pace_comes_from() {
         let explain = |limits| Fixed::new(limits, Duration::ZERO).explain();
-        let capped = Limits {
-            max_in_flight: NonZeroU32::new(8),
-            ..Limits::default()
-        };
+        let capped = Limits { max_in_flight: NonZeroU32::new(8), ..Limits::default() };
         assert_eq!(explain(limits(0, 0)), "no limit set: pacing is off");
-        assert_eq!(
-            explain(capped),
-            "no rate limit set: pacing is off, at most 8 in flight"
-        );
+        assert_eq!(explain(capped), "no rate limit set: pacing is off, at most 8 in flight");
         assert_eq!(explain(limits(500, 0)), "500/min: the request limit that is set");
-        assert_eq!(
-            explain(limits(0, 9_000)),
-            "9000 tokens/min: the token limit that is set"
-        );
-        assert_eq!(
-            explain(limits(5, 9)),
-            "5/min and 9 tokens/min: the limits that are set"
-        );
+        assert_eq!(explain(limits(0, 9_000)), "9000 tokens/min: the token limit that is set");
+        assert_eq!(explain(limits(5, 9)), "5/min and 9 tokens/min: the limits that are set");
     }
 }

@@ -18,13 +18,8 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     pub(crate) fn new(limits: Limits) -> Self {
-        let cap = limits
-            .max_in_flight
-            .map_or(MOST_IN_FLIGHT, |cap| cap.get().min(MOST_IN_FLIGHT));
-        Self {
-            requests: HashSet::new(),
-            cap: cap as usize,
-        }
+        let cap = limits.max_in_flight.map_or(MOST_IN_FLIGHT, |cap| cap.get().min(MOST_IN_FLIGHT));
+        Self { requests: HashSet::new(), cap: cap as usize }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -56,10 +51,7 @@ mod tests {
 
     #[test]
     fn it_is_full_at_the_users_cap_and_never_holds_more_than_the_outermost() {
-        let limits = Limits {
-            max_in_flight: NonZeroU32::new(2),
-            ..Limits::default()
-        };
+        let limits = Limits { max_in_flight: NonZeroU32::new(2), ..Limits::default() };
         let mut in_flight = InFlight::new(limits);
         in_flight.insert(RequestId(1));
         assert!(!in_flight.is_full());

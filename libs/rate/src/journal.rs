@@ -28,10 +28,7 @@ impl Journal {
             self.0.pop_front();
         }
         let at_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-        self.0.push_back(Decision {
-            at_ms,
-            words: words.into(),
-        });
+        self.0.push_back(Decision { at_ms, words: words.into() });
     }
 
     pub(crate) fn decisions(&self) -> impl ExactSizeIterator<Item = &Decision> {
@@ -61,10 +58,7 @@ mod tests {
         assert_eq!(journal.decisions().next().unwrap().at_ms, 50_000);
         assert_eq!(journal.decisions().last().unwrap().words, "decision 249");
 
-        let mut recorded = vec![Decision {
-            at_ms: 0,
-            words: "older still".to_owned(),
-        }];
+        let mut recorded = vec![Decision { at_ms: 0, words: "older still".to_owned() }];
         recorded.extend(journal.decisions().cloned());
         let restored = Journal::from(recorded);
         assert!(restored.decisions().eq(journal.decisions()));

@@ -126,11 +126,7 @@ impl Learner {
             return Wait::ForVerdict;
         }
         let free_at = self.policy.free_at();
-        if free_at > now {
-            Wait::Until(free_at)
-        } else {
-            Wait::Now
-        }
+        if free_at > now { Wait::Until(free_at) } else { Wait::Now }
     }
 
     /// When the rate will change by itself if nothing is reported until then. A caller that waits past this moment
@@ -187,20 +183,9 @@ mod tests {
     use super::*;
     use crate::event::{Hint, Hints};
 
-    const NOTHING: Hint = Hint {
-        limit: None,
-        remaining: None,
-        reset: None,
-    };
-    const NO_HINTS: Hints = Hints {
-        requests: NOTHING,
-        tokens: NOTHING,
-    };
-    const REFUSED: Verdict = Verdict::Refused {
-        dimension: None,
-        retry_after: None,
-        hints: NO_HINTS,
-    };
+    const NOTHING: Hint = Hint { limit: None, remaining: None, reset: None };
+    const NO_HINTS: Hints = Hints { requests: NOTHING, tokens: NOTHING };
+    const REFUSED: Verdict = Verdict::Refused { dimension: None, retry_after: None, hints: NO_HINTS };
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -214,10 +199,7 @@ mod tests {
 
     #[test]
     fn at_the_concurrency_cap_only_a_final_verdict_helps() {
-        let limits = Limits {
-            max_in_flight: NonZeroU32::new(1),
-            ..Limits::default()
-        };
+        let limits = Limits { max_in_flight: NonZeroU32::new(1), ..Limits::default() };
         let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
         learner.sent(seconds(0), RequestId(1), Cost::default());
         assert_eq!(learner.next(seconds(0), Cost::default()), Wait::ForVerdict);
@@ -246,19 +228,13 @@ mod tests {
     fn what_is_lost_leaves_the_rate_alone() {
         let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
         exchange(&mut learner, 1, Verdict::Lost);
-        assert_eq!(
-            (learner.gauges().rpm_target, learner.gauges().refusals),
-            (Some(10), 0)
-        );
+        assert_eq!((learner.gauges().rpm_target, learner.gauges().refusals), (Some(10), 0));
         assert_eq!(learner.gauges().p95_tokens, None);
     }
 
     #[test]
     fn refusals_are_counted_in_mode_fixed_and_change_nothing_else() {
-        let limits = Limits {
-            rpm: NonZeroU32::new(60),
-            ..Limits::default()
-        };
+        let limits = Limits { rpm: NonZeroU32::new(60), ..Limits::default() };
         let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
         exchange(&mut learner, 1, REFUSED);
         assert_eq!(learner.gauges().refusals, 1);
@@ -271,22 +247,13 @@ mod tests {
         let mut learner = Learner::new(Mode::Aimd, Limits::default(), seconds(100));
         exchange(&mut learner, 131, REFUSED);
         learner.next(seconds(250), Cost::default());
-        let story: Vec<_> = learner
-            .decisions()
-            .map(|entry| (entry.at_ms, entry.words.as_str()))
-            .collect();
+        let story: Vec<_> = learner.decisions().map(|entry| (entry.at_ms, entry.words.as_str())).collect();
         assert_eq!(
             story,
             [
-                (
-                    0,
-                    "started: 10/min: the start, grows x1.5 every 30 s until the first refusal"
-                ),
+                (0, "started: 10/min: the start, grows x1.5 every 30 s until the first refusal"),
                 (30_000, "grew x1.5 from 10 to 15/min after 30 s without a refusal"),
-                (
-                    31_000,
-                    "cut x0.75 from 15 to 11/min after a refusal, to be held for 60 s"
-                ),
+                (31_000, "cut x0.75 from 15 to 11/min after a refusal, to be held for 60 s"),
                 (91_000, "climbing from 11/min, the hold of 60 s is over"),
                 (121_000, "climbed from 11 to 12/min, 1 per 30 s without a refusal"),
             ]
@@ -296,22 +263,11 @@ mod tests {
     #[test]
     fn a_restored_learner_keeps_what_it_knew_and_obeys_the_limits_of_today() {
         let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
-        exchange(
-            &mut learner,
-            150,
-            Verdict::Succeeded {
-                output_tokens: 100,
-                input_tokens: 9,
-            },
-        );
+        exchange(&mut learner, 150, Verdict::Succeeded { output_tokens: 100, input_tokens: 9 });
         exchange(&mut learner, 151, REFUSED);
         assert_eq!(learner.gauges().rpm_target, Some(54));
 
-        let limits = Limits {
-            rpm: NonZeroU32::new(40),
-            tpm: NonZeroU64::new(3_000),
-            max_in_flight: None,
-        };
+        let limits = Limits { rpm: NonZeroU32::new(40), tpm: NonZeroU64::new(3_000), max_in_flight: None };
         let restored = Learner::restore(&learner.snapshot(), Mode::Aimd, limits, seconds(7)).unwrap();
         assert_eq!(
             restored.gauges(),

@@ -44,10 +44,7 @@ impl FromStr for Mode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.as_str() == name)
-            .ok_or_else(|| UnknownMode(name.to_owned()))
+        Self::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| UnknownMode(name.to_owned()))
     }
 }
 
@@ -66,9 +63,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_names_there_are() {
         let message = "Aimd".parse::<Mode>().unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "read the rate mode: `Aimd` is none, use `fixed` or `aimd`"
-        );
+        assert_eq!(message, "read the rate mode: `Aimd` is none, use `fixed` or `aimd`");
     }
 }

@@ -37,9 +37,7 @@ impl Pace {
 
     /// A lane in the state that [`record`](Self::record) told.
     pub(crate) fn restore(now: Duration, recorded: Duration) -> Self {
-        Self {
-            free_at: now.saturating_add(recorded).saturating_sub(TICK),
-        }
+        Self { free_at: now.saturating_add(recorded).saturating_sub(TICK) }
     }
 
     /// How long the lane is busy, counted from a tick ago, since lateness of less than that is still made up for.
@@ -54,10 +52,7 @@ impl Pace {
 
     /// A request went out that takes `interval` at the present rate.
     pub(crate) fn take(&mut self, now: Duration, interval: Duration) {
-        self.free_at = self
-            .free_at
-            .max(now.saturating_sub(TICK))
-            .saturating_add(interval);
+        self.free_at = self.free_at.max(now.saturating_sub(TICK)).saturating_add(interval);
     }
 
     /// The rate changes: what was not waited for yet takes longer or shorter in proportion.
@@ -110,10 +105,7 @@ mod tests {
     fn a_restored_lane_is_as_busy_or_as_late_as_it_was() {
         for free_at in [10 * SECOND, 3 * SECOND, Duration::from_millis(2_998)] {
             let recorded = Pace { free_at }.record(3 * SECOND);
-            assert_eq!(
-                Pace::restore(8 * SECOND, recorded).free_at(),
-                free_at + 5 * SECOND
-            );
+            assert_eq!(Pace::restore(8 * SECOND, recorded).free_at(), free_at + 5 * SECOND);
         }
     }
 

@@ -20,12 +20,10 @@ impl RecentOutputs {
         if self.arrival.len() == WINDOW
             && let Some(oldest) = self.arrival.pop_front()
         {
-            self.sorted
-                .remove(self.sorted.partition_point(|&other| other < oldest));
+            self.sorted.remove(self.sorted.partition_point(|&other| other < oldest));
         }
         self.arrival.push_back(tokens);
-        self.sorted
-            .insert(self.sorted.partition_point(|&other| other < tokens), tokens);
+        self.sorted.insert(self.sorted.partition_point(|&other| other < tokens), tokens);
     }
 
     /// The smallest recorded length that at least 95 % of the answers do not exceed; nothing before the first.

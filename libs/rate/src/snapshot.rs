@@ -83,10 +83,7 @@ struct Tagged<'a> {
 
 impl Snapshot {
     pub(crate) fn of(record: &Record) -> Self {
-        let tagged = Tagged {
-            format: FORMAT,
-            record,
-        };
+        let tagged = Tagged { format: FORMAT, record };
         Self(serde_json::to_value(tagged).expect("invariant: a record has string keys only"))
     }
 
@@ -95,14 +92,10 @@ impl Snapshot {
         match self.0.get("format") {
             Some(format) if format == FORMAT => {}
             Some(other) => {
-                return Err(RestoreError::UnknownFormat {
-                    found: other.to_string(),
-                });
+                return Err(RestoreError::UnknownFormat { found: other.to_string() });
             }
             None => {
-                return Err(RestoreError::UnknownFormat {
-                    found: "absent".to_owned(),
-                });
+                return Err(RestoreError::UnknownFormat { found: "absent".to_owned() });
             }
         }
         let record = Record::deserialize(&self.0)?;
@@ -122,9 +115,7 @@ mod tests {
 
     fn refusal(content: Value, mode: Mode) -> String {
         let snapshot: Snapshot = serde_json::from_value(content).unwrap();
-        Learner::restore(&snapshot, mode, Limits::default(), Duration::ZERO)
-            .unwrap_err()
-            .to_string()
+        Learner::restore(&snapshot, mode, Limits::default(), Duration::ZERO).unwrap_err().to_string()
     }
 
     fn recorded(mode: Mode) -> Value {

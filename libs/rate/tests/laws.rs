@@ -29,10 +29,8 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 fn cost() -> impl Strategy<Value = Cost> {
-    (0_u32..5_000, 0_u32..5_000).prop_map(|(input_tokens, output_tokens)| Cost {
-        input_tokens,
-        output_tokens,
-    })
+    (0_u32..5_000, 0_u32..5_000)
+        .prop_map(|(input_tokens, output_tokens)| Cost { input_tokens, output_tokens })
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {

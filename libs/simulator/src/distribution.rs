@@ -42,11 +42,7 @@ impl Distribution {
             Self::Uniform { low, high } => usable(low) && usable(high) && low <= high,
             Self::LogNormal { median, sigma } => usable(median) && usable(sigma),
         };
-        if valid {
-            Ok(self)
-        } else {
-            Err(InvalidDistribution(self))
-        }
+        if valid { Ok(self) } else { Err(InvalidDistribution(self)) }
     }
 
     /// One value. The same state of `random` gives the same value.
@@ -79,21 +75,10 @@ mod tests {
 
     #[test]
     fn a_lognormal_has_the_median_and_the_tail_that_it_was_given() {
-        let samples = sorted_samples(Distribution::LogNormal {
-            median: 200.0,
-            sigma: 1.0,
-        });
-        assert!(
-            (180.0..220.0).contains(&samples[5_000]),
-            "median {}",
-            samples[5_000]
-        );
+        let samples = sorted_samples(Distribution::LogNormal { median: 200.0, sigma: 1.0 });
+        assert!((180.0..220.0).contains(&samples[5_000]), "median {}", samples[5_000]);
         // One standard deviation above the median is a factor of e.
-        assert!(
-            (490.0..600.0).contains(&samples[8_413]),
-            "84th percentile {}",
-            samples[8_413]
-        );
+        assert!((490.0..600.0).contains(&samples[8_413]), "84th percentile {}", samples[8_413]);
     }
 
     #[test]
@@ -102,10 +87,7 @@ mod tests {
             Distribution::Constant(-1.0),
             Distribution::Constant(f64::NAN),
             Distribution::Uniform { low: 2.0, high: 1.0 },
-            Distribution::LogNormal {
-                median: 1.0,
-                sigma: f64::INFINITY,
-            },
+            Distribution::LogNormal { median: 1.0, sigma: f64::INFINITY },
         ] {
             assert!(invalid.checked().is_err(), "{invalid:?} passed");
         }

@@ -59,9 +59,7 @@ pub(crate) fn fingerprint(secret: &str) -> String {
 
 fn first_eight_bytes(bytes: &[u8]) -> u64 {
     let digest: [u8; 32] = Sha256::digest(bytes).into();
-    let (first, _) = digest
-        .split_first_chunk::<8>()
-        .expect("invariant: a SHA-256 has 32 bytes");
+    let (first, _) = digest.split_first_chunk::<8>().expect("invariant: a SHA-256 has 32 bytes");
     u64::from_be_bytes(*first)
 }
 

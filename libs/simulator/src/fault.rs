@@ -58,10 +58,7 @@ pub enum Fault {
 impl Fault {
     /// Whether the gate in front of the rate limits causes it.
     pub(crate) fn is_before_limits(self) -> bool {
-        matches!(
-            self,
-            Self::Unauthorized | Self::Forbidden | Self::InsufficientQuota
-        )
+        matches!(self, Self::Unauthorized | Self::Forbidden | Self::InsufficientQuota)
     }
 
     /// The refusal that the fault is answered with; `None` where it damages the answer instead.
@@ -175,25 +172,14 @@ impl FaultRule {
     }
 
     pub(crate) fn check(&self) -> Result<(), InvalidFaultRule> {
-        if (0.0..=1.0).contains(&self.share) {
-            Ok(())
-        } else {
-            Err(InvalidFaultRule(self.share))
-        }
+        if (0.0..=1.0).contains(&self.share) { Ok(()) } else { Err(InvalidFaultRule(self.share)) }
     }
 
     fn holds_for(&self, circumstances: Circumstances<'_>) -> bool {
         self.from.is_reached_at(circumstances.now)
-            && !self
-                .until
-                .is_some_and(|until| until.is_reached_at(circumstances.now))
-            && self
-                .first_attempts
-                .is_none_or(|attempts| circumstances.times_seen < attempts)
-            && self
-                .only_key
-                .as_deref()
-                .is_none_or(|key| circumstances.key == Some(key))
+            && !self.until.is_some_and(|until| until.is_reached_at(circumstances.now))
+            && self.first_attempts.is_none_or(|attempts| circumstances.times_seen < attempts)
+            && self.only_key.as_deref().is_none_or(|key| circumstances.key == Some(key))
     }
 }
 
@@ -202,18 +188,10 @@ pub(crate) fn decide(seed: u64, rules: &[FaultRule], circumstances: Circumstance
     if rules.is_empty() {
         return None;
     }
-    let mut attempt = draw(
-        seed,
-        circumstances.prompt,
-        circumstances.times_seen,
-        Purpose::AttemptFault,
-    );
+    let mut attempt = draw(seed, circumstances.prompt, circumstances.times_seen, Purpose::AttemptFault);
     let mut prompt = draw(seed, circumstances.prompt, 0, Purpose::PromptFault);
     // Every rule takes its draws whether it holds or not, so that one rule does not shift the luck of the next.
-    let drawn: Vec<(f64, f64)> = rules
-        .iter()
-        .map(|_| (attempt.random(), prompt.random()))
-        .collect();
+    let drawn: Vec<(f64, f64)> = rules.iter().map(|_| (attempt.random(), prompt.random())).collect();
     rules.iter().zip(drawn).find_map(|(rule, (attempt, prompt))| {
         let luck = match rule.of {
             ShareOf::Attempts => attempt,
@@ -230,28 +208,17 @@ mod tests {
     use super::*;
 
     fn asked(prompt: u64, times_seen: u32) -> Circumstances<'static> {
-        Circumstances {
-            key: None,
-            prompt: PromptHash(prompt),
-            times_seen,
-            now: Moment::default(),
-        }
+        Circumstances { key: None, prompt: PromptHash(prompt), times_seen, now: Moment::default() }
     }
 
     fn share(fault: Fault, share: f64, of: ShareOf) -> FaultRule {
-        FaultRule {
-            share,
-            of,
-            ..FaultRule::always(fault)
-        }
+        FaultRule { share, of, ..FaultRule::always(fault) }
     }
 
     #[test]
     fn about_the_given_share_of_attempts_meets_the_fault() {
         let rules = [share(Fault::InternalError, 0.1, ShareOf::Attempts)];
-        let hit = (0..10_000)
-            .filter(|&prompt| decide(3, &rules, asked(prompt, 0)).is_some())
-            .count();
+        let hit = (0..10_000).filter(|&prompt| decide(3, &rules, asked(prompt, 0)).is_some()).count();
         assert!((900..1_100).contains(&hit), "{hit} of 10,000");
     }
 
@@ -278,33 +245,17 @@ mod tests {
 
     #[test]
     fn a_fault_of_one_key_is_over_with_another_key() {
-        let rules = [FaultRule {
-            only_key: Some("old".to_owned()),
-            ..FaultRule::always(Fault::Unauthorized)
-        }];
-        let with = |key| {
-            decide(
-                0,
-                &rules,
-                Circumstances {
-                    key: Some(key),
-                    ..asked(1, 0)
-                },
-            )
-        };
+        let rules =
+            [FaultRule { only_key: Some("old".to_owned()), ..FaultRule::always(Fault::Unauthorized) }];
+        let with = |key| decide(0, &rules, Circumstances { key: Some(key), ..asked(1, 0) });
         assert_eq!(with("old"), Some(Fault::Unauthorized));
         assert_eq!(with("new"), None);
     }
 
     #[test]
     fn a_fault_of_the_first_attempts_lets_a_retry_pass() {
-        let rules = [FaultRule {
-            first_attempts: Some(2),
-            ..FaultRule::always(Fault::BadGateway)
-        }];
-        let fates: Vec<bool> = (0..4)
-            .map(|seen| decide(0, &rules, asked(1, seen)).is_some())
-            .collect();
+        let rules = [FaultRule { first_attempts: Some(2), ..FaultRule::always(Fault::BadGateway) }];
+        let fates: Vec<bool> = (0..4).map(|seen| decide(0, &rules, asked(1, seen)).is_some()).collect();
         assert_eq!(fates, [true, true, false, false]);
     }
 
@@ -313,14 +264,8 @@ mod tests {
         let rule: FaultRule =
             serde_json::from_str(r#"{"fault":{"slow_body":{"total_ms":5}},"share":0.5,"of":"prompts"}"#)
                 .unwrap();
-        assert_eq!(
-            rule,
-            share(Fault::SlowBody { total_ms: 5 }, 0.5, ShareOf::Prompts)
-        );
-        assert_eq!(
-            share(Fault::Hang, 1.5, ShareOf::Attempts).check(),
-            Err(InvalidFaultRule(1.5))
-        );
+        assert_eq!(rule, share(Fault::SlowBody { total_ms: 5 }, 0.5, ShareOf::Prompts));
+        assert_eq!(share(Fault::Hang, 1.5, ShareOf::Attempts).check(), Err(InvalidFaultRule(1.5)));
     }
 
     proptest! {

@@ -103,10 +103,7 @@ pub enum ReadLogError {
 /// Reads a log file: the arrivals in order, each with its answer. A last line without its end is still being
 /// written and is left out.
 pub fn read_log(path: &Path) -> Result<Vec<LogEntry>, ReadLogError> {
-    let in_file = |source| ReadLogError::File {
-        path: path.to_owned(),
-        source,
-    };
+    let in_file = |source| ReadLogError::File { path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(in_file)?);
     let mut entries: Vec<LogEntry> = Vec::new();
     // A later server that appends to the same file starts at sequence 0 again; answers belong to the latest.
@@ -162,9 +159,7 @@ impl Memory {
 
     fn answered(&mut self, sequence: u64, answer: LogAnswer) {
         let first = self.entries.front().map_or(0, |entry| entry.sequence);
-        let index = sequence
-            .checked_sub(first)
-            .and_then(|index| usize::try_from(index).ok());
+        let index = sequence.checked_sub(first).and_then(|index| usize::try_from(index).ok());
         if let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) {
             entry.answer = Some(answer);
         }
@@ -177,12 +172,7 @@ impl Log {
         let most = settings.entries_in_memory;
         let open = |path: &PathBuf| OpenOptions::new().create(true).append(true).open(path);
         Ok(Self {
-            memory: (most > 0).then(|| {
-                Mutex::new(Memory {
-                    most,
-                    entries: VecDeque::new(),
-                })
-            }),
+            memory: (most > 0).then(|| Mutex::new(Memory { most, entries: VecDeque::new() })),
             file: settings.file.as_ref().map(open).transpose()?.map(Mutex::new),
         })
     }
@@ -207,10 +197,7 @@ impl Log {
 
     /// The entries kept in memory, oldest first.
     pub(crate) fn entries(&self) -> Vec<LogEntry> {
-        self.memory
-            .as_ref()
-            .map(|memory| lock(memory).entries.iter().cloned().collect())
-            .unwrap_or_default()
+        self.memory.as_ref().map(|memory| lock(memory).entries.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// One write for each line, with nothing held back: a line in the page cache outlives the process.
@@ -259,21 +246,12 @@ mod tests {
     fn the_file_tells_arrivals_with_and_without_an_answer() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
-        let settings = LogSettings {
-            file: Some(path.clone()),
-            entries_in_memory: 10,
-        };
+        let settings = LogSettings { file: Some(path.clone()), entries_in_memory: 10 };
         let log = Log::open(&settings).unwrap();
         log.received(entry(0)).unwrap();
         log.received(entry(1)).unwrap();
         log.answered(0, ANSWER).unwrap();
-        let expected = [
-            LogEntry {
-                answer: Some(ANSWER),
-                ..entry(0)
-            },
-            entry(1),
-        ];
+        let expected = [LogEntry { answer: Some(ANSWER), ..entry(0) }, entry(1)];
         assert_eq!(read_log(&path).unwrap(), expected);
         assert_eq!(log.entries(), expected);
     }
@@ -281,19 +259,13 @@ mod tests {
     #[test]
     fn an_answer_belongs_to_the_latest_server_that_appended() {
         let folder = tempfile::tempdir().unwrap();
-        let settings = LogSettings {
-            file: Some(folder.path().join("log.jsonl")),
-            entries_in_memory: 0,
-        };
+        let settings = LogSettings { file: Some(folder.path().join("log.jsonl")), entries_in_memory: 0 };
         Log::open(&settings).unwrap().received(entry(0)).unwrap();
         let second = Log::open(&settings).unwrap();
         second.received(entry(0)).unwrap();
         second.answered(0, ANSWER).unwrap();
-        let statuses: Vec<_> = read_log(settings.file.as_ref().unwrap())
-            .unwrap()
-            .iter()
-            .map(LogEntry::status)
-            .collect();
+        let statuses: Vec<_> =
+            read_log(settings.file.as_ref().unwrap()).unwrap().iter().map(LogEntry::status).collect();
         assert_eq!(statuses, [None, Some(200)]);
     }
 
@@ -301,10 +273,7 @@ mod tests {
     fn a_torn_last_line_is_left_out_and_a_foreign_line_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
-        let settings = LogSettings {
-            file: Some(path.clone()),
-            entries_in_memory: 0,
-        };
+        let settings = LogSettings { file: Some(path.clone()), entries_in_memory: 0 };
         Log::open(&settings).unwrap().received(entry(0)).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, [whole.as_slice(), b"{\"event\":\"rec"].concat()).unwrap();
@@ -315,25 +284,12 @@ mod tests {
 
     #[test]
     fn memory_keeps_the_newest_entries_up_to_its_cap() {
-        let log = Log::open(&LogSettings {
-            file: None,
-            entries_in_memory: 2,
-        })
-        .unwrap();
+        let log = Log::open(&LogSettings { file: None, entries_in_memory: 2 }).unwrap();
         for sequence in 0..5 {
             log.received(entry(sequence)).unwrap();
         }
         log.answered(0, ANSWER).unwrap();
         log.answered(4, ANSWER).unwrap();
-        assert_eq!(
-            log.entries(),
-            [
-                entry(3),
-                LogEntry {
-                    answer: Some(ANSWER),
-                    ..entry(4)
-                }
-            ]
-        );
+        assert_eq!(log.entries(), [entry(3), LogEntry { answer: Some(ANSWER), ..entry(4) }]);
     }
 }

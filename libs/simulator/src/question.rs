@@ -40,11 +40,7 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Refusal> {
         "/v1/models" => (Method::GET, Route::Models),
         _ => return Err(Refusal::unknown_path(method, path)),
     };
-    if *method == expected {
-        Ok(route)
-    } else {
-        Err(Refusal::wrong_method(method, path))
-    }
+    if *method == expected { Ok(route) } else { Err(Refusal::wrong_method(method, path)) }
 }
 
 /// A request, understood.
@@ -144,11 +140,7 @@ struct Texts {
 
 impl Texts {
     fn of_messages(messages: Vec<Message<'_>>) -> Self {
-        let mut texts = Self {
-            prompt: String::new(),
-            inputs: 1,
-            bytes: 0,
-        };
+        let mut texts = Self { prompt: String::new(), inputs: 1, bytes: 0 };
         for message in messages {
             let text = message.content.map(Content::into_text).unwrap_or_default();
             texts.bytes += text.len();
@@ -161,11 +153,7 @@ impl Texts {
 
     fn of_input(input: Input<'_>) -> Self {
         match input {
-            Input::Text(text) => Self {
-                inputs: 1,
-                bytes: text.len(),
-                prompt: text.into_owned(),
-            },
+            Input::Text(text) => Self { inputs: 1, bytes: text.len(), prompt: text.into_owned() },
             Input::Texts(texts) => Self {
                 inputs: texts.len(),
                 bytes: texts.iter().map(|text| text.len()).sum(),
@@ -182,16 +170,9 @@ impl Question {
         let body: Body<'_> =
             serde_json::from_slice(body).map_err(|error| Refusal::unreadable_body(&error))?;
         if body.stream == Some(true) {
-            return Err(Refusal::unsupported(
-                "stream",
-                "This server does not stream: leave `stream` out.",
-            ));
+            return Err(Refusal::unsupported("stream", "This server does not stream: leave `stream` out."));
         }
-        if body
-            .encoding_format
-            .as_deref()
-            .is_some_and(|format| format != "float")
-        {
+        if body.encoding_format.as_deref().is_some_and(|format| format != "float") {
             return Err(Refusal::unsupported(
                 "encoding_format",
                 "This server sends embeddings as `float` only.",
@@ -218,10 +199,7 @@ impl Question {
             prompt_hash: PromptHash::of(&texts.prompt),
             prompt: texts.prompt,
             input_tokens: tokens(texts.bytes + body.instructions.map_or(0, |text| text.len())),
-            most_output_tokens: body
-                .max_completion_tokens
-                .or(body.max_output_tokens)
-                .or(body.max_tokens),
+            most_output_tokens: body.max_completion_tokens.or(body.max_output_tokens).or(body.max_tokens),
             inputs: texts.inputs,
             dimensions: body.dimensions,
         })
@@ -240,30 +218,15 @@ mod tests {
 
     #[test]
     fn exactly_one_version_prefix_is_accepted() {
-        assert_eq!(
-            status(&Method::POST, "/v1/chat/completions"),
-            Ok(Route::Ask(Endpoint::ChatCompletions))
-        );
-        assert_eq!(
-            status(&Method::POST, "/v1/v1/chat/completions"),
-            Err(StatusCode::NOT_FOUND)
-        );
-        assert_eq!(
-            status(&Method::POST, "/chat/completions"),
-            Err(StatusCode::NOT_FOUND)
-        );
+        assert_eq!(status(&Method::POST, "/v1/chat/completions"), Ok(Route::Ask(Endpoint::ChatCompletions)));
+        assert_eq!(status(&Method::POST, "/v1/v1/chat/completions"), Err(StatusCode::NOT_FOUND));
+        assert_eq!(status(&Method::POST, "/chat/completions"), Err(StatusCode::NOT_FOUND));
     }
 
     #[test]
     fn a_known_path_with_a_wrong_method_is_not_allowed() {
-        assert_eq!(
-            status(&Method::GET, "/v1/embeddings"),
-            Err(StatusCode::METHOD_NOT_ALLOWED)
-        );
-        assert_eq!(
-            status(&Method::POST, "/v1/models"),
-            Err(StatusCode::METHOD_NOT_ALLOWED)
-        );
+        assert_eq!(status(&Method::GET, "/v1/embeddings"), Err(StatusCode::METHOD_NOT_ALLOWED));
+        assert_eq!(status(&Method::POST, "/v1/models"), Err(StatusCode::METHOD_NOT_ALLOWED));
     }
 
     #[test]
@@ -280,38 +243,14 @@ mod tests {
     #[test]
     fn each_endpoint_reads_its_own_input() {
         for (endpoint, body, prompt, inputs) in [
-            (
-                Endpoint::Responses,
-                r#"{"model":"m","input":"hello"}"#,
-                "hello",
-                1,
-            ),
-            (
-                Endpoint::Responses,
-                r#"{"model":"m","input":[{"role":"user","content":"hello"}]}"#,
-                "hello",
-                1,
-            ),
-            (
-                Endpoint::Completions,
-                r#"{"model":"m","prompt":"hello"}"#,
-                "hello",
-                1,
-            ),
-            (
-                Endpoint::Embeddings,
-                r#"{"model":"m","input":["one","two"]}"#,
-                "two",
-                2,
-            ),
+            (Endpoint::Responses, r#"{"model":"m","input":"hello"}"#, "hello", 1),
+            (Endpoint::Responses, r#"{"model":"m","input":[{"role":"user","content":"hello"}]}"#, "hello", 1),
+            (Endpoint::Completions, r#"{"model":"m","prompt":"hello"}"#, "hello", 1),
+            (Endpoint::Embeddings, r#"{"model":"m","input":["one","two"]}"#, "two", 2),
             (Endpoint::Moderations, r#"{"input":"hello"}"#, "hello", 1),
         ] {
             let question = Question::parse(endpoint, body.as_bytes()).unwrap();
-            assert_eq!(
-                (question.prompt.as_str(), question.inputs),
-                (prompt, inputs),
-                "{body}"
-            );
+            assert_eq!((question.prompt.as_str(), question.inputs), (prompt, inputs), "{body}");
         }
     }
 

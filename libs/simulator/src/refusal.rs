@@ -21,27 +21,15 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-            kind,
-            param: None,
-            code: None,
-        }
+        Self { status, message: message.into(), kind, param: None, code: None }
     }
 
     fn code(self, code: &'static str) -> Self {
-        Self {
-            code: Some(code),
-            ..self
-        }
+        Self { code: Some(code), ..self }
     }
 
     fn param(self, param: &'static str) -> Self {
-        Self {
-            param: Some(param),
-            ..self
-        }
+        Self { param: Some(param), ..self }
     }
 
     fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
@@ -72,9 +60,7 @@ impl Refusal {
     }
 
     pub(crate) fn unreadable_body(error: &serde_json::Error) -> Self {
-        Self::invalid_request(format!(
-            "We could not parse the JSON body of your request: {error}"
-        ))
+        Self::invalid_request(format!("We could not parse the JSON body of your request: {error}"))
     }
 
     pub(crate) fn missing(param: &'static str) -> Self {
@@ -84,9 +70,7 @@ impl Refusal {
     }
 
     pub(crate) fn unsupported(param: &'static str, message: &'static str) -> Self {
-        Self::invalid_request(message)
-            .param(param)
-            .code("unsupported_value")
+        Self::invalid_request(message).param(param).code("unsupported_value")
     }
 
     pub(crate) fn rejected_prompt() -> Self {
@@ -149,10 +133,7 @@ impl Refusal {
     }
 
     pub(crate) fn bad_gateway() -> Self {
-        Self::server_error(
-            StatusCode::BAD_GATEWAY,
-            "The gateway got no usable answer from the model server.",
-        )
+        Self::server_error(StatusCode::BAD_GATEWAY, "The gateway got no usable answer from the model server.")
     }
 
     pub(crate) fn unavailable() -> Self {
@@ -172,11 +153,8 @@ impl Refusal {
     }
 
     pub(crate) fn all_slots_taken() -> Self {
-        Self::server_error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "All slots are taken and the queue is full.",
-        )
-        .code("server_busy")
+        Self::server_error(StatusCode::SERVICE_UNAVAILABLE, "All slots are taken and the queue is full.")
+            .code("server_busy")
     }
 
     fn server_error(status: StatusCode, message: &'static str) -> Self {
@@ -196,12 +174,7 @@ impl Refusal {
             param: Option<&'a str>,
             code: Option<&'a str>,
         }
-        let error = Error {
-            message: &self.message,
-            r#type: self.kind,
-            param: self.param,
-            code: self.code,
-        };
+        let error = Error { message: &self.message, r#type: self.kind, param: self.param, code: self.code };
         crate::answer::json(&Envelope { error })
     }
 }
@@ -212,11 +185,7 @@ mod tests {
 
     #[test]
     fn the_envelope_always_has_its_four_keys() {
-        for refusal in [
-            Refusal::missing("messages"),
-            Refusal::overloaded(),
-            Refusal::missing_key(),
-        ] {
+        for refusal in [Refusal::missing("messages"), Refusal::overloaded(), Refusal::missing_key()] {
             let body: serde_json::Value = serde_json::from_slice(&refusal.body()).unwrap();
             let error = body["error"].as_object().unwrap();
             let mut keys: Vec<&str> = error.keys().map(String::as_str).collect();

@@ -92,13 +92,7 @@ pub struct OutputLength {
 
 impl Default for OutputLength {
     fn default() -> Self {
-        Self {
-            tokens: Distribution::LogNormal {
-                median: 60.0,
-                sigma: 0.5,
-            },
-            most_tokens: 2_048,
-        }
+        Self { tokens: Distribution::LogNormal { median: 60.0, sigma: 0.5 }, most_tokens: 2_048 }
     }
 }
 
@@ -161,14 +155,8 @@ impl ProviderSettings {
         for (size, name) in [
             (self.largest_request_bytes, "`largest_request_bytes`"),
             (self.connections, "`connections`"),
-            (
-                self.output_length.most_tokens as usize,
-                "`output_length.most_tokens`",
-            ),
-            (
-                self.slots.map_or(1, |slots| slots.at_once as usize),
-                "`slots.at_once`",
-            ),
+            (self.output_length.most_tokens as usize, "`output_length.most_tokens`"),
+            (self.slots.map_or(1, |slots| slots.at_once as usize), "`slots.at_once`"),
         ] {
             if size == 0 {
                 return Err(InvalidSettings::Zero(name));
@@ -198,29 +186,20 @@ mod tests {
             r#"{"log": {"path": "x"}}"#,
             r#"{"faults": [{"fault": "hang", "probability": 1}]}"#,
         ] {
-            assert!(
-                serde_json::from_str::<ProviderSettings>(misspelt).is_err(),
-                "{misspelt} passed"
-            );
+            assert!(serde_json::from_str::<ProviderSettings>(misspelt).is_err(), "{misspelt} passed");
         }
     }
 
     #[test]
     fn settings_that_describe_no_provider_are_refused_by_name() {
         let no_slots = ProviderSettings {
-            slots: Some(Slots {
-                at_once: 0,
-                when_full: WhenFull::Queue,
-            }),
+            slots: Some(Slots { at_once: 0, when_full: WhenFull::Queue }),
             ..Default::default()
         };
         assert_eq!(no_slots.check(), Err(InvalidSettings::Zero("`slots.at_once`")));
         let negative = Distribution::Constant(-5.0);
         let backwards = ProviderSettings {
-            latency: Latency {
-                start_ms: negative,
-                ..Default::default()
-            },
+            latency: Latency { start_ms: negative, ..Default::default() },
             ..Default::default()
         };
         assert_eq!(backwards.check(), Err(InvalidDistribution(negative).into()));

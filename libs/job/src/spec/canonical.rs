@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use penstock_batchfile::{Endpoint, Format};
+use penstock_batchfile::{Detected, Endpoint, Format};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,7 +34,7 @@ pub struct CanonicalSpec {
     pub provider: CanonicalProvider,
     /// The model for lines that name none.
     pub model: Option<String>,
-    /// The endpoint for lines that name none.
+    /// The endpoint that answers.
     #[schemars(with = "String")]
     pub endpoint: Endpoint,
     /// System prompt of every line.
@@ -108,8 +108,14 @@ pub enum SpecError {
 const RESERVED: [&str; 7] = ["model", "messages", "input", "prompt", "instructions", "stream", "n"];
 
 impl JobSpec {
-    /// Resolves the spec for an input whose generation and format are known.
-    pub fn canonical(&self, input: CanonicalInput, format: Format) -> Result<CanonicalSpec, SpecError> {
+    /// Resolves the spec for an input whose generation is known and whose first lines were looked at.
+    pub fn canonical(
+        &self,
+        input: CanonicalInput,
+        detected: impl Into<Detected>,
+    ) -> Result<CanonicalSpec, SpecError> {
+        let Detected { format, endpoint } = detected.into();
+        let endpoint = self.endpoint.or(endpoint).unwrap_or(Endpoint::ChatCompletions);
         let model = self.model.clone().or_else(|| {
             // The double answers for any name, so the first command of a newcomer needs none.
             (format == Format::Prompts && self.provider.kind == ProviderKind::Simulated)
@@ -122,7 +128,7 @@ impl JobSpec {
             return Err(SpecError::LineCap(self.max_line_bytes));
         }
         match format {
-            Format::Prompts => self.check_prompts(model.as_deref())?,
+            Format::Prompts => self.check_prompts(model.as_deref(), endpoint)?,
             Format::OpenAi => self.check_openai()?,
         }
         Ok(CanonicalSpec {
@@ -133,7 +139,7 @@ impl JobSpec {
             max_line_bytes: self.max_line_bytes,
             provider: self.canonical_provider()?,
             model,
-            endpoint: self.endpoint,
+            endpoint,
             system_prompt: self.system_prompt.clone(),
             max_output_tokens: self.max_output_tokens.map(Into::into),
             parameters: self.parameters.clone(),
@@ -141,12 +147,12 @@ impl JobSpec {
         })
     }
 
-    fn check_prompts(&self, model: Option<&str>) -> Result<(), SpecError> {
+    fn check_prompts(&self, model: Option<&str>, endpoint: Endpoint) -> Result<(), SpecError> {
         if model.is_none() {
             return Err(SpecError::NoModel);
         }
-        if matches!(self.endpoint, Endpoint::Embeddings | Endpoint::Moderations) {
-            return Err(SpecError::EndpointWithoutText(self.endpoint));
+        if matches!(endpoint, Endpoint::Embeddings | Endpoint::Moderations) {
+            return Err(SpecError::EndpointWithoutText(endpoint));
         }
         match self.parameters.keys().find(|key| RESERVED.contains(&key.as_str())) {
             Some(key) => Err(SpecError::ReservedParameter(key.clone())),
@@ -212,6 +218,18 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_endpoint_is_the_users_else_the_lines_else_chat_completions() {
+        let endpoint = |own, detected| {
+            let spec = JobSpec { endpoint: own, ..JobSpec::default() };
+            let detected = Detected { format: Format::OpenAi, endpoint: detected };
+            spec.canonical(input(), detected).unwrap().endpoint
+        };
+        assert_eq!(endpoint(None, None), Endpoint::ChatCompletions);
+        assert_eq!(endpoint(None, Some(Endpoint::Embeddings)), Endpoint::Embeddings);
+        assert_eq!(endpoint(Some(Endpoint::Responses), Some(Endpoint::Embeddings)), Endpoint::Responses);
+    }
+
+    #[test]
     fn the_same_provider_written_in_two_ways_is_one_job() {
         let with = |url: &str| {
             let mut spec = JobSpec { model: Some("m".to_owned()), ..JobSpec::default() };
@@ -241,7 +259,9 @@ pub(crate) mod tests {
         };
         assert!(refused(&|spec| spec.model = None, Format::Prompts).contains("--model"));
         assert!(refused(&|spec| spec.model = Some(String::new()), Format::OpenAi).contains("empty"));
-        assert!(refused(&|spec| spec.endpoint = Endpoint::Embeddings, Format::Prompts).contains("not text"));
+        assert!(
+            refused(&|spec| spec.endpoint = Some(Endpoint::Embeddings), Format::Prompts).contains("not text")
+        );
         assert!(
             refused(&|spec| spec.system_prompt = Some("s".into()), Format::OpenAi)
                 .contains("--system-prompt")

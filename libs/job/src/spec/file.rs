@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use penstock_batchfile::Endpoint;
+use penstock_batchfile::{Endpoint, Format};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,9 +34,9 @@ pub struct JobSpec {
     pub provider: ProviderSpec,
     /// The model for lines that name none.
     pub model: Option<String>,
-    /// The endpoint for lines that name none.
-    #[schemars(with = "String")]
-    pub endpoint: Endpoint,
+    /// The endpoint that answers, for all lines; by default the one that the first line names, else chat completions.
+    #[schemars(with = "Option<String>")]
+    pub endpoint: Option<Endpoint>,
     /// System prompt of every line (format Prompts only).
     pub system_prompt: Option<String>,
     /// Bound on the tokens of one answer (format Prompts only).
@@ -64,7 +64,7 @@ impl Default for JobSpec {
             max_line_bytes: 8 << 20,
             provider: ProviderSpec::default(),
             model: None,
-            endpoint: Endpoint::ChatCompletions,
+            endpoint: None,
             system_prompt: None,
             max_output_tokens: None,
             parameters: Map::new(),
@@ -99,6 +99,17 @@ pub enum FormatChoice {
     Prompts,
     /// `{"custom_id": "a", "method": "POST", "url": "/v1/...", "body": {...}}`.
     OpenAi,
+}
+
+impl FormatChoice {
+    /// The format, where it is named.
+    pub fn named(self) -> Option<Format> {
+        match self {
+            Self::Auto => None,
+            Self::Prompts => Some(Format::Prompts),
+            Self::OpenAi => Some(Format::OpenAi),
+        }
+    }
 }
 
 /// What to do when a line is invalid.

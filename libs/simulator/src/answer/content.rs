@@ -34,13 +34,8 @@ pub(crate) fn answer(seed: u64, length: OutputLength, question: &Question, creat
         Endpoint::Embeddings => embeddings(question, &mut content),
         Endpoint::Moderations => moderations(question, &mut content),
         Endpoint::ChatCompletions | Endpoint::Responses | Endpoint::Completions => {
-            let wanted = length
-                .tokens
-                .sample(&mut draw(seed, question.prompt_hash, 0, Purpose::Length));
-            let most = question
-                .most_output_tokens
-                .unwrap_or(u32::MAX)
-                .min(length.most_tokens);
+            let wanted = length.tokens.sample(&mut draw(seed, question.prompt_hash, 0, Purpose::Length));
+            let most = question.most_output_tokens.unwrap_or(u32::MAX).min(length.most_tokens);
             let (text, end) = write(&mut content, whole_tokens(wanted), most);
             written(question, &text, end, created)
         }
@@ -75,13 +70,7 @@ fn written(question: &Question, text: &str, end: End, created: u64) -> Answer {
             object: "text_completion",
             created,
             model,
-            choices: [Choice {
-                index: 0,
-                text: Some(text),
-                message: None,
-                logprobs: (),
-                finish_reason,
-            }],
+            choices: [Choice { index: 0, text: Some(text), message: None, logprobs: (), finish_reason }],
             usage,
         }),
         Endpoint::Responses => json(&response(question, text, end, created, usage)),
@@ -93,11 +82,7 @@ fn written(question: &Question, text: &str, end: End, created: u64) -> Answer {
             choices: [Choice {
                 index: 0,
                 text: None,
-                message: Some(Message {
-                    role: "assistant",
-                    content: text,
-                    refusal: (),
-                }),
+                message: Some(Message { role: "assistant", content: text, refusal: () }),
                 logprobs: (),
                 finish_reason,
             }],
@@ -174,19 +159,11 @@ fn response(question: &Question, text: &str, end: End, created: u64, usage: Usag
 }
 
 fn embeddings(question: &Question, random: &mut impl Rng) -> Answer {
-    let dimensions = question
-        .dimensions
-        .unwrap_or(DIMENSIONS)
-        .clamp(1, MOST_DIMENSIONS);
+    let dimensions = question.dimensions.unwrap_or(DIMENSIONS).clamp(1, MOST_DIMENSIONS);
     let data: Vec<_> = (0..question.inputs)
         .map(|index| {
             let vector: Vec<f32> = (0..dimensions).map(|_| random.random_range(-1.0..1.0)).collect();
-            let length = vector
-                .iter()
-                .map(|part| part * part)
-                .sum::<f32>()
-                .sqrt()
-                .max(f32::MIN_POSITIVE);
+            let length = vector.iter().map(|part| part * part).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
             let embedding: Vec<f32> = vector.iter().map(|part| part / length).collect();
             serde_json::json!({ "object": "embedding", "index": index, "embedding": embedding })
         })
@@ -195,27 +172,18 @@ fn embeddings(question: &Question, random: &mut impl Rng) -> Answer {
         "prompt_tokens": question.input_tokens, "total_tokens": question.input_tokens,
     });
     let body = serde_json::json!({ "object": "list", "data": data, "model": question.model, "usage": usage });
-    Answer {
-        body: json(&body),
-        output_tokens: 0,
-    }
+    Answer { body: json(&body), output_tokens: 0 }
 }
 
 fn moderations(question: &Question, random: &mut impl Rng) -> Answer {
     const CATEGORIES: [&str; 5] = ["harassment", "hate", "self-harm", "sexual", "violence"];
     let results: Vec<_> = (0..question.inputs)
         .map(|_| {
-            let scores: Vec<(&str, f64)> = CATEGORIES
-                .iter()
-                .map(|&category| (category, random.random::<f64>().powi(8)))
-                .collect();
-            let flags = scores
-                .iter()
-                .map(|&(category, score)| (category.to_owned(), (score > 0.9).into()));
+            let scores: Vec<(&str, f64)> =
+                CATEGORIES.iter().map(|&category| (category, random.random::<f64>().powi(8))).collect();
+            let flags = scores.iter().map(|&(category, score)| (category.to_owned(), (score > 0.9).into()));
             let flags: serde_json::Map<String, serde_json::Value> = flags.collect();
-            let scores = scores
-                .iter()
-                .map(|&(category, score)| (category.to_owned(), score.into()));
+            let scores = scores.iter().map(|&(category, score)| (category.to_owned(), score.into()));
             let category_scores: serde_json::Map<String, serde_json::Value> = scores.collect();
             serde_json::json!({
                 "flagged": flags.values().any(|flag| flag == true),
@@ -227,10 +195,7 @@ fn moderations(question: &Question, random: &mut impl Rng) -> Answer {
     let body = serde_json::json!({
         "id": format!("modr-{}", question.prompt_hash), "model": question.model, "results": results,
     });
-    Answer {
-        body: json(&body),
-        output_tokens: 0,
-    }
+    Answer { body: json(&body), output_tokens: 0 }
 }
 
 /// The list of the models that exist. Where every model exists, one stands for them.
@@ -256,10 +221,7 @@ mod tests {
     fn ask(seed: u64, endpoint: Endpoint, body: &str) -> (Value, u32) {
         let question = Question::parse(endpoint, body.as_bytes()).unwrap();
         let answer = answer(seed, OutputLength::default(), &question, 1_700_000_000);
-        (
-            serde_json::from_slice(&answer.body).unwrap(),
-            answer.output_tokens,
-        )
+        (serde_json::from_slice(&answer.body).unwrap(), answer.output_tokens)
     }
 
     #[test]
@@ -283,21 +245,15 @@ mod tests {
 
     #[test]
     fn the_limit_of_the_request_cuts_the_answer() {
-        let (body, output_tokens) = ask(
-            1,
-            Endpoint::ChatCompletions,
-            &format!("{CHAT},\"max_completion_tokens\":3}}"),
-        );
+        let (body, output_tokens) =
+            ask(1, Endpoint::ChatCompletions, &format!("{CHAT},\"max_completion_tokens\":3}}"));
         assert_eq!(output_tokens, 3);
         assert_eq!(body["choices"][0]["finish_reason"], "length");
     }
 
     #[test]
     fn lengths_follow_their_distribution() {
-        let length = OutputLength {
-            tokens: Distribution::Constant(200.0),
-            most_tokens: 2_048,
-        };
+        let length = OutputLength { tokens: Distribution::Constant(200.0), most_tokens: 2_048 };
         let question = Question::parse(Endpoint::ChatCompletions, format!("{CHAT}}}").as_bytes()).unwrap();
         let tokens = answer(1, length, &question, 0).output_tokens;
         assert!((200..230).contains(&tokens), "{tokens} tokens");
@@ -306,25 +262,13 @@ mod tests {
     #[test]
     fn each_endpoint_answers_in_its_own_shape() {
         let (body, _) = ask(1, Endpoint::Responses, r#"{"model":"m","input":"Hello"}"#);
-        assert!(
-            body["output"][0]["content"][0]["text"]
-                .as_str()
-                .is_some_and(|text| !text.is_empty())
-        );
+        assert!(body["output"][0]["content"][0]["text"].as_str().is_some_and(|text| !text.is_empty()));
         assert_eq!(body["usage"]["input_tokens"], 2);
 
         let (body, _) = ask(1, Endpoint::Completions, r#"{"model":"m","prompt":"Hello"}"#);
-        assert!(
-            body["choices"][0]["text"]
-                .as_str()
-                .is_some_and(|text| !text.is_empty())
-        );
+        assert!(body["choices"][0]["text"].as_str().is_some_and(|text| !text.is_empty()));
 
-        let (body, _) = ask(
-            1,
-            Endpoint::Embeddings,
-            r#"{"model":"m","input":["a","b"],"dimensions":3}"#,
-        );
+        let (body, _) = ask(1, Endpoint::Embeddings, r#"{"model":"m","input":["a","b"],"dimensions":3}"#);
         assert_eq!(body["data"][1]["embedding"].as_array().map(Vec::len), Some(3));
 
         let (body, _) = ask(1, Endpoint::Moderations, r#"{"input":"Hello"}"#);

@@ -13,7 +13,5 @@ pub(crate) use content::{answer, models};
 
 /// A value of our own as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value)
-        .expect("invariant: our own structs have string keys and finite numbers")
-        .into()
+    serde_json::to_vec(value).expect("invariant: our own structs have string keys and finite numbers").into()
 }

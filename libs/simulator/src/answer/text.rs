@@ -80,9 +80,8 @@ pub(super) fn write(random: &mut impl Rng, tokens: u32, most_tokens: u32) -> (St
             text.push(' ');
         }
         let sentence = SENTENCES[random.random_range(0..SENTENCES.len())];
-        let (before, after) = sentence
-            .split_once("{}")
-            .expect("invariant: a sentence has one place for a subject");
+        let (before, after) =
+            sentence.split_once("{}").expect("invariant: a sentence has one place for a subject");
         text.push_str(before);
         text.push_str(SUBJECTS[random.random_range(0..SUBJECTS.len())]);
         text.push_str(after);
@@ -105,10 +104,7 @@ mod tests {
     #[test]
     fn every_sentence_is_ascii_with_one_place_for_a_subject() {
         for sentence in SENTENCES {
-            assert!(
-                sentence.is_ascii() && sentence.matches("{}").count() == 1,
-                "{sentence}"
-            );
+            assert!(sentence.is_ascii() && sentence.matches("{}").count() == 1, "{sentence}");
         }
         assert!(SUBJECTS.iter().all(|subject| subject.is_ascii()));
     }

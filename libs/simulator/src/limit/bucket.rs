@@ -15,12 +15,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn full(capacity: f64, per_second: f64, now: Duration) -> Self {
-        Self {
-            capacity,
-            per_second,
-            level: capacity,
-            refilled_at: now,
-        }
+        Self { capacity, per_second, level: capacity, refilled_at: now }
     }
 
     fn refill(&mut self, now: Duration) {

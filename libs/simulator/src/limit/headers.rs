@@ -37,10 +37,7 @@ struct Claim {
 
 /// Writes the `x-ratelimit-*` headers of an answer.
 pub(crate) fn write_headers(headers: &mut HeaderMap, style: RateLimitHeaders, readings: &Readings) {
-    for (names, reading) in [
-        (REQUEST_HEADERS, readings.requests),
-        (TOKEN_HEADERS, readings.tokens),
-    ] {
+    for (names, reading) in [(REQUEST_HEADERS, readings.requests), (TOKEN_HEADERS, readings.tokens)] {
         let Some(claim) = reading.and_then(|reading| claim(style, reading)) else {
             continue;
         };
@@ -66,24 +63,16 @@ pub(crate) fn refusal(
         match settings.retry_after {
             RetryAfter::None => None,
             RetryAfter::Seconds => headers.insert(after, HeaderValue::from(seconds)),
-            RetryAfter::Milliseconds => headers.insert(
-                HeaderName::from_static("retry-after-ms"),
-                HeaderValue::from(milliseconds),
-            ),
+            RetryAfter::Milliseconds => {
+                headers.insert(HeaderName::from_static("retry-after-ms"), HeaderValue::from(milliseconds))
+            }
             // An HTTP date has whole seconds: one more makes up for what is cut off.
-            RetryAfter::HttpDate => headers.insert(
-                after,
-                text(&httpdate::fmt_http_date(date + Duration::from_secs(seconds + 1))),
-            ),
+            RetryAfter::HttpDate => {
+                headers.insert(after, text(&httpdate::fmt_http_date(date + Duration::from_secs(seconds + 1))))
+            }
         };
     }
-    (
-        Refusal::rate_limited(
-            kind(exceeded.dimension),
-            message(settings.headers, exceeded, model),
-        ),
-        headers,
-    )
+    (Refusal::rate_limited(kind(exceeded.dimension), message(settings.headers, exceeded, model)), headers)
 }
 
 fn kind(dimension: Dimension) -> &'static str {
@@ -98,12 +87,7 @@ fn message(style: RateLimitHeaders, exceeded: &Exceeded, model: &str) -> String 
         Dimension::Requests => "requests per min (RPM)",
         Dimension::Tokens => "tokens per min (TPM)",
     };
-    let Exceeded {
-        reading,
-        requested,
-        wait,
-        ..
-    } = exceeded;
+    let Exceeded { reading, requested, wait, .. } = exceeded;
     match wait {
         None => format!(
             "Request too large for {model} on {per_minute}: Limit {}, Requested {requested}.",
@@ -128,17 +112,10 @@ fn claim(style: RateLimitHeaders, reading: Reading) -> Option<Claim> {
         RateLimitHeaders::Doubled => (reading.per_minute.saturating_mul(2), reading.reset),
         RateLimitHeaders::Daily => {
             let limit = reading.per_minute.saturating_mul(DAILY_FACTOR);
-            (
-                limit,
-                Duration::from_secs_f64(as_amount(used) / as_amount(limit) * DAY_SECONDS),
-            )
+            (limit, Duration::from_secs_f64(as_amount(used) / as_amount(limit) * DAY_SECONDS))
         }
     };
-    Some(Claim {
-        limit,
-        remaining: limit.saturating_sub(used),
-        reset,
-    })
+    Some(Claim { limit, remaining: limit.saturating_sub(used), reset })
 }
 
 /// A used amount in whole units, rounded up.
@@ -177,83 +154,42 @@ fn text(value: &str) -> HeaderValue {
 mod tests {
     use super::*;
 
-    const READING: Reading = Reading {
-        per_minute: 500,
-        used: 1.0,
-        reset: Duration::from_millis(120),
-    };
+    const READING: Reading = Reading { per_minute: 500, used: 1.0, reset: Duration::from_millis(120) };
 
     fn exceeded(wait: Duration) -> Exceeded {
-        Exceeded {
-            dimension: Dimension::Requests,
-            reading: READING,
-            requested: 1,
-            wait: Some(wait),
-        }
+        Exceeded { dimension: Dimension::Requests, reading: READING, requested: 1, wait: Some(wait) }
     }
 
     fn claimed(style: RateLimitHeaders, reading: Reading) -> Vec<String> {
         let mut headers = HeaderMap::new();
-        write_headers(
-            &mut headers,
-            style,
-            &Readings {
-                requests: Some(reading),
-                tokens: None,
-            },
-        );
-        headers
-            .values()
-            .map(|value| value.to_str().unwrap().to_owned())
-            .collect()
+        write_headers(&mut headers, style, &Readings { requests: Some(reading), tokens: None });
+        headers.values().map(|value| value.to_str().unwrap().to_owned()).collect()
     }
 
     #[test]
     fn honest_headers_are_those_a_provider_was_seen_to_send() {
-        assert_eq!(
-            claimed(RateLimitHeaders::Honest, READING),
-            ["500", "499", "120ms"]
-        );
+        assert_eq!(claimed(RateLimitHeaders::Honest, READING), ["500", "499", "120ms"]);
     }
 
     #[test]
     fn other_styles_claim_another_limit_or_none() {
         assert_eq!(claimed(RateLimitHeaders::None, READING), [""; 0]);
-        assert_eq!(
-            claimed(RateLimitHeaders::Doubled, READING),
-            ["1000", "999", "120ms"]
-        );
-        let thirty = Reading {
-            per_minute: 30,
-            used: 30.0,
-            reset: Duration::from_mins(1),
-        };
-        assert_eq!(
-            claimed(RateLimitHeaders::Daily, thirty),
-            ["14400", "14370", "3m0s"]
-        );
+        assert_eq!(claimed(RateLimitHeaders::Doubled, READING), ["1000", "999", "120ms"]);
+        let thirty = Reading { per_minute: 30, used: 30.0, reset: Duration::from_mins(1) };
+        assert_eq!(claimed(RateLimitHeaders::Daily, thirty), ["14400", "14370", "3m0s"]);
     }
 
     #[test]
     fn each_style_says_when_to_come_back_and_never_too_early() {
         let come_back = |retry_after, name: &str| {
-            let settings = LimitSettings {
-                retry_after,
-                ..Default::default()
-            };
+            let settings = LimitSettings { retry_after, ..Default::default() };
             let wait = exceeded(Duration::from_micros(1_200_300));
             let (_, headers) = refusal(&settings, &wait, "m", SystemTime::UNIX_EPOCH);
             headers.get(name).map(|value| value.to_str().unwrap().to_owned())
         };
         assert_eq!(come_back(RetryAfter::None, "retry-after"), None);
-        assert_eq!(
-            come_back(RetryAfter::Seconds, "retry-after").as_deref(),
-            Some("2")
-        );
-        assert_eq!(
-            come_back(RetryAfter::Milliseconds, "retry-after-ms").as_deref(),
-            Some("1201")
-        );
+        assert_eq!(come_back(RetryAfter::Seconds, "retry-after").as_deref(), Some("2"));
+        assert_eq!(come_back(RetryAfter::Milliseconds, "retry-after-ms").as_deref(), Some("1201"));
         let date = come_back(RetryAfter::HttpDate, "retry-after");
         assert_eq!(date.as_deref(), Some("Thu, 01 Jan 1970 00:00:03 GMT"));
     }
@@ -261,16 +197,9 @@ mod tests {
     #[test]
     fn a_hidden_limit_is_not_given_away_by_the_message() {
         let says = |headers| {
-            let settings = LimitSettings {
-                headers,
-                ..Default::default()
-            };
-            let (refusal, _) = refusal(
-                &settings,
-                &exceeded(Duration::from_millis(120)),
-                "m",
-                SystemTime::UNIX_EPOCH,
-            );
+            let settings = LimitSettings { headers, ..Default::default() };
+            let (refusal, _) =
+                refusal(&settings, &exceeded(Duration::from_millis(120)), "m", SystemTime::UNIX_EPOCH);
             String::from_utf8(refusal.body().to_vec()).unwrap()
         };
         assert!(!says(RateLimitHeaders::None).contains("500"));

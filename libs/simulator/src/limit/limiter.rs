@@ -77,10 +77,9 @@ impl Limited {
 impl Limiter {
     /// Puts `settings` into force. What was used under a changed quota counts under the new one.
     pub(crate) fn change(&mut self, settings: &LimitSettings, phase: f64, now: Duration) {
-        for (current, wanted) in [
-            (&mut self.requests, settings.requests),
-            (&mut self.tokens, settings.tokens),
-        ] {
+        for (current, wanted) in
+            [(&mut self.requests, settings.requests), (&mut self.tokens, settings.tokens)]
+        {
             if current.as_ref().map(|limited| limited.quota) == wanted {
                 continue;
             }
@@ -106,18 +105,12 @@ impl Limiter {
             TokenCharge::Actual => input_tokens,
         };
         let excesses = [
-            self.requests
-                .as_mut()
-                .and_then(|limited| limited.excess(now, Dimension::Requests, 1)),
-            self.tokens
-                .as_mut()
-                .and_then(|limited| limited.excess(now, Dimension::Tokens, tokens)),
+            self.requests.as_mut().and_then(|limited| limited.excess(now, Dimension::Requests, 1)),
+            self.tokens.as_mut().and_then(|limited| limited.excess(now, Dimension::Tokens, tokens)),
         ];
         // Where both have no room, the longer wait is the true one; "never" is the longest.
-        let worst = excesses
-            .into_iter()
-            .flatten()
-            .max_by_key(|exceeded| exceeded.wait.unwrap_or(Duration::MAX));
+        let worst =
+            excesses.into_iter().flatten().max_by_key(|exceeded| exceeded.wait.unwrap_or(Duration::MAX));
         if let Some(exceeded) = worst {
             if settings.refusals_count
                 && let Some(limited) = &mut self.requests
@@ -160,10 +153,7 @@ mod tests {
     const START: Duration = Duration::ZERO;
 
     fn quota(per_minute: u64) -> Quota {
-        Quota {
-            per_minute,
-            enforcement: Enforcement::MinuteBucket,
-        }
+        Quota { per_minute, enforcement: Enforcement::MinuteBucket }
     }
 
     fn limiter(settings: &LimitSettings) -> Limiter {
@@ -174,30 +164,18 @@ mod tests {
 
     #[test]
     fn a_request_refused_for_its_tokens_leaves_the_request_quota_alone() {
-        let settings = LimitSettings {
-            requests: Some(quota(60)),
-            tokens: Some(quota(100)),
-            ..Default::default()
-        };
+        let settings =
+            LimitSettings { requests: Some(quota(60)), tokens: Some(quota(100)), ..Default::default() };
         let mut limiter = limiter(&settings);
         assert_eq!(limiter.admit(&settings, START, 10, 80), Ok(()));
         let exceeded = limiter.admit(&settings, START, 10, 80).unwrap_err();
-        assert_eq!(
-            (exceeded.dimension, exceeded.wait),
-            (Dimension::Tokens, Some(Duration::from_secs(48)))
-        );
-        assert_eq!(
-            limiter.readings(START).requests.map(|reading| reading.used),
-            Some(1.0)
-        );
+        assert_eq!((exceeded.dimension, exceeded.wait), (Dimension::Tokens, Some(Duration::from_secs(48))));
+        assert_eq!(limiter.readings(START).requests.map(|reading| reading.used), Some(1.0));
     }
 
     #[test]
     fn a_request_larger_than_a_minute_allows_never_fits() {
-        let settings = LimitSettings {
-            tokens: Some(quota(100)),
-            ..Default::default()
-        };
+        let settings = LimitSettings { tokens: Some(quota(100)), ..Default::default() };
         let exceeded = limiter(&settings).admit(&settings, START, 1, 100).unwrap_err();
         assert_eq!((exceeded.wait, exceeded.requested), (None, 101));
     }
@@ -212,24 +190,14 @@ mod tests {
         let mut limiter = limiter(&settings);
         assert_eq!(limiter.admit(&settings, START, 10, 5_000), Ok(()));
         limiter.charge_answer(&settings, START, 85);
-        assert_eq!(
-            limiter.readings(START).tokens.map(|reading| reading.used),
-            Some(95.0)
-        );
+        assert_eq!(limiter.readings(START).tokens.map(|reading| reading.used), Some(95.0));
         assert!(limiter.admit(&settings, START, 10, 0).is_err());
     }
 
     #[test]
     fn a_refusal_counts_only_where_the_provider_counts_it() {
-        for (refusals_count, wait) in [
-            (false, Duration::from_millis(500)),
-            (true, Duration::from_secs(1)),
-        ] {
-            let settings = LimitSettings {
-                requests: Some(quota(60)),
-                refusals_count,
-                ..Default::default()
-            };
+        for (refusals_count, wait) in [(false, Duration::from_millis(500)), (true, Duration::from_secs(1))] {
+            let settings = LimitSettings { requests: Some(quota(60)), refusals_count, ..Default::default() };
             let mut limiter = limiter(&settings);
             for _ in 0..60 {
                 assert_eq!(limiter.admit(&settings, START, 0, 0), Ok(()));
@@ -242,22 +210,13 @@ mod tests {
 
     #[test]
     fn a_changed_quota_remembers_what_was_used() {
-        let before = LimitSettings {
-            requests: Some(quota(60)),
-            ..Default::default()
-        };
+        let before = LimitSettings { requests: Some(quota(60)), ..Default::default() };
         let mut limiter = limiter(&before);
         for _ in 0..40 {
             limiter.admit(&before, START, 0, 0).unwrap();
         }
-        let after = LimitSettings {
-            requests: Some(quota(30)),
-            ..Default::default()
-        };
+        let after = LimitSettings { requests: Some(quota(30)), ..Default::default() };
         limiter.change(&after, 0.0, START);
-        assert_eq!(
-            limiter.admit(&after, START, 0, 0).unwrap_err().wait,
-            Some(Duration::from_secs(2))
-        );
+        assert_eq!(limiter.admit(&after, START, 0, 0).unwrap_err().wait, Some(Duration::from_secs(2)));
     }
 }

@@ -64,14 +64,7 @@ mod tests {
 
     /// How many unit requests pass in `minutes` when one is tried every 10 ms.
     fn admitted(enforcement: Enforcement, per_minute: u64, minutes: u64) -> u64 {
-        let mut meter = meter(
-            Quota {
-                per_minute,
-                enforcement,
-            },
-            0.3,
-            Duration::ZERO,
-        );
+        let mut meter = meter(Quota { per_minute, enforcement }, 0.3, Duration::ZERO);
         (0..minutes * 6_000).fold(0, |admitted, tick| {
             let now = Duration::from_millis(tick * 10);
             let fits = meter.wait(now, 1.0).is_zero();
@@ -87,20 +80,14 @@ mod tests {
         for enforcement in ALL {
             let passed = admitted(enforcement, 300, 10);
             // The bucket starts full and a window is cut by the start and by the end, hence one quota of slack.
-            assert!(
-                (2_990..=3_300).contains(&passed),
-                "{enforcement:?} admitted {passed} in ten minutes"
-            );
+            assert!((2_990..=3_300).contains(&passed), "{enforcement:?} admitted {passed} in ten minutes");
         }
     }
 
     #[test]
     fn below_one_a_second_a_second_bucket_still_admits_its_quota() {
         let passed = admitted(Enforcement::SecondBucket, 10, 6);
-        assert!(
-            (59..=61).contains(&passed),
-            "{passed} in six minutes at ten a minute"
-        );
+        assert!((59..=61).contains(&passed), "{passed} in six minutes at ten a minute");
     }
 
     proptest! {

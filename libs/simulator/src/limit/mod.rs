@@ -108,10 +108,6 @@ pub struct InvalidQuota;
 impl LimitSettings {
     pub(crate) fn check(&self) -> Result<(), InvalidQuota> {
         let quotas = [self.requests, self.tokens];
-        if quotas.iter().flatten().any(|quota| quota.per_minute == 0) {
-            Err(InvalidQuota)
-        } else {
-            Ok(())
-        }
+        if quotas.iter().flatten().any(|quota| quota.per_minute == 0) { Err(InvalidQuota) } else { Ok(()) }
     }
 }

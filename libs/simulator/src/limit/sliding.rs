@@ -16,12 +16,7 @@ pub(super) struct SlidingLog {
 
 impl SlidingLog {
     pub(super) fn new(limit: f64, length: Duration) -> Self {
-        Self {
-            limit,
-            length,
-            charges: VecDeque::new(),
-            used: 0.0,
-        }
+        Self { limit, length, charges: VecDeque::new(), used: 0.0 }
     }
 
     fn forget_before(&mut self, now: Duration) {
@@ -73,9 +68,7 @@ impl Meter for SlidingLog {
 
     fn reset(&mut self, now: Duration) -> Duration {
         self.forget_before(now);
-        self.charges
-            .back()
-            .map_or(Duration::ZERO, |&(at, _)| (at + self.length).saturating_sub(now))
+        self.charges.back().map_or(Duration::ZERO, |&(at, _)| (at + self.length).saturating_sub(now))
     }
 }
 

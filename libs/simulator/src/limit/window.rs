@@ -18,13 +18,7 @@ pub(super) struct FixedWindow {
 impl FixedWindow {
     /// `phase` in 0..1 says how much of the first window is over at the start.
     pub(super) fn new(limit: f64, length: Duration, phase: f64) -> Self {
-        Self {
-            limit,
-            length,
-            phase: length.mul_f64(phase),
-            window: 0,
-            used: 0.0,
-        }
+        Self { limit, length, phase: length.mul_f64(phase), window: 0, used: 0.0 }
     }
 
     /// Enters the window that `now` lies in; gives the time until it ends.

@@ -24,11 +24,7 @@ pub(crate) enum AnswerBody {
     /// Sent in part; then the connection breaks or the stream ends early.
     Partial(Partial),
     /// Sent piece by piece.
-    Slow {
-        rest: Bytes,
-        piece: usize,
-        ticks: Interval,
-    },
+    Slow { rest: Bytes, piece: usize, ticks: Interval },
     /// Sent behind white space.
     Padded { padding: u64, rest: Bytes },
 }
@@ -58,10 +54,7 @@ pub(crate) struct Dropped;
 impl AnswerBody {
     /// The first half, then `end`.
     pub(crate) fn half(bytes: &Bytes, end: Ending) -> Self {
-        Self::Partial(Partial::Start {
-            sent: bytes.slice(..bytes.len() / 2),
-            end,
-        })
+        Self::Partial(Partial::Start { sent: bytes.slice(..bytes.len() / 2), end })
     }
 
     /// All of it, spread over `total`.
@@ -69,19 +62,12 @@ impl AnswerBody {
         let pauses = u32::try_from(PIECES - 1).expect("invariant: PIECES is small");
         let mut ticks = interval((total / pauses).max(Duration::from_millis(1)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self::Slow {
-            piece: bytes.len().div_ceil(PIECES).max(1),
-            rest: bytes,
-            ticks,
-        }
+        Self::Slow { piece: bytes.len().div_ceil(PIECES).max(1), rest: bytes, ticks }
     }
 
     /// All of it, behind so much white space that the body has `size` bytes.
     pub(crate) fn padded(bytes: Bytes, size: u64) -> Self {
-        Self::Padded {
-            padding: size.saturating_sub(bytes.len() as u64),
-            rest: bytes,
-        }
+        Self::Padded { padding: size.saturating_sub(bytes.len() as u64), rest: bytes }
     }
 }
 

@@ -111,10 +111,7 @@ async fn serve(
     };
     let reply = work(visit, settings, question, headers).await?;
     let (now, tokens) = (visit.provider.elapsed(), u64::from(reply.output_tokens));
-    visit
-        .provider
-        .limiter()
-        .charge_answer(&settings.limits, now, tokens);
+    visit.provider.limiter().charge_answer(&settings.limits, now, tokens);
     Some(reply)
 }
 
@@ -140,11 +137,7 @@ fn pass(
         visit.fault = fault;
         return refusal.map_or(Ok(()), Err);
     }
-    if settings
-        .models
-        .as_ref()
-        .is_some_and(|models| !models.contains(&question.model))
-    {
+    if settings.models.as_ref().is_some_and(|models| !models.contains(&question.model)) {
         return Err(Refusal::model_not_found(&question.model));
     }
     let (admitted, readings) = admit(&visit.provider, settings, question);
@@ -166,18 +159,11 @@ async fn take_slot<'a>(
 ) -> Option<Result<Option<SemaphorePermit<'a>>, Refusal>> {
     match &in_force.slots {
         None => Some(Ok(None)),
-        Some((WhenFull::Refuse, slots)) => Some(
-            slots
-                .try_acquire()
-                .map(Some)
-                .map_err(|_| Refusal::all_slots_taken()),
-        ),
+        Some((WhenFull::Refuse, slots)) => {
+            Some(slots.try_acquire().map(Some).map_err(|_| Refusal::all_slots_taken()))
+        }
         Some((WhenFull::Queue, slots)) => {
-            let slot = visit
-                .provider
-                .abandon
-                .run_until_cancelled(slots.acquire())
-                .await?;
+            let slot = visit.provider.abandon.run_until_cancelled(slots.acquire()).await?;
             Some(Ok(slot.ok()))
         }
     }
@@ -205,9 +191,7 @@ async fn work(
         body: AnswerBody::Whole(Bytes::new()),
         output_tokens: answer.output_tokens,
     };
-    reply
-        .headers
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply.body = match visit.fault {
         Some(Fault::DropBeforeAnswer) => return None,
         Some(Fault::Hang) => {
@@ -216,15 +200,11 @@ async fn work(
         }
         Some(Fault::DropInBody) => AnswerBody::half(&answer.body, Ending::Break),
         Some(Fault::TruncatedBody) => {
-            reply
-                .headers
-                .insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
+            reply.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(answer.body.len()));
             AnswerBody::half(&answer.body, Ending::Stop)
         }
         Some(Fault::NotJson) => {
-            reply
-                .headers
-                .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
+            reply.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
             AnswerBody::Whole(Bytes::from_static(WEB_PAGE.as_bytes()))
         }
         Some(Fault::SlowBody { total_ms }) => AnswerBody::slow(answer.body, Duration::from_millis(total_ms)),
@@ -252,11 +232,7 @@ fn admit(
 
 fn list_models(settings: &ProviderSettings, key: Option<&str>) -> Reply {
     match check_key(settings, key) {
-        Ok(()) => json_reply(
-            StatusCode::OK,
-            models(settings.models.as_deref()),
-            HeaderMap::new(),
-        ),
+        Ok(()) => json_reply(StatusCode::OK, models(settings.models.as_deref()), HeaderMap::new()),
         Err(refusal) => json_reply(refusal.status, refusal.body(), HeaderMap::new()),
     }
 }
@@ -265,12 +241,7 @@ async fn refuse(visit: &Visit, in_force: &InForce, refusal: &Refusal, headers: H
     let latency = in_force.settings.latency.refusal_ms;
     if latency != Distribution::Constant(0.0) {
         let prompt = visit.prompt.unwrap_or(PromptHash(visit.arrival.sequence));
-        let mut random = draw(
-            in_force.settings.seed,
-            prompt,
-            visit.arrival.times_seen,
-            Purpose::Latency,
-        );
+        let mut random = draw(in_force.settings.seed, prompt, visit.arrival.times_seen, Purpose::Latency);
         // An abandoned refusal goes out early: it costs nothing.
         pause(&visit.provider, latency.sample(&mut random)).await;
     }
@@ -279,12 +250,7 @@ async fn refuse(visit: &Visit, in_force: &InForce, refusal: &Refusal, headers: H
 
 fn json_reply(status: StatusCode, body: Bytes, mut headers: HeaderMap) -> Reply {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Reply {
-        status,
-        headers,
-        body: AnswerBody::Whole(body),
-        output_tokens: 0,
-    }
+    Reply { status, headers, body: AnswerBody::Whole(body), output_tokens: 0 }
 }
 
 /// Waits; `None` when the server gives up waiting.
@@ -306,9 +272,5 @@ fn check_key(settings: &ProviderSettings, key: Option<&str>) -> Result<(), Refus
 }
 
 fn key(head: &Parts) -> Option<&str> {
-    head.headers
-        .get(header::AUTHORIZATION)?
-        .to_str()
-        .ok()?
-        .strip_prefix("Bearer ")
+    head.headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }

@@ -120,12 +120,7 @@ impl Server {
         let stop = CancellationToken::new();
         let provider = Arc::new(Provider::new(settings, log, stop.clone()));
         let accepting = accept(listener, Arc::clone(&provider), connections);
-        Ok(Self {
-            address,
-            provider,
-            stop: stop.drop_guard(),
-            accepting: tokio::spawn(accepting),
-        })
+        Ok(Self { address, provider, stop: stop.drop_guard(), accepting: tokio::spawn(accepting) })
     }
 
     /// Where the server listens.
@@ -150,13 +145,7 @@ impl Server {
             &counters.received,
         ]
         .map(|counter| counter.load(Relaxed));
-        Requests {
-            received,
-            succeeded,
-            throttled,
-            failed,
-            unanswered,
-        }
+        Requests { received, succeeded, throttled, failed, unanswered }
     }
 
     /// The entries that are kept in memory, oldest first.
@@ -225,10 +214,7 @@ async fn serve(stream: TcpStream, provider: Arc<Provider>, streams: TaskTracker)
         return;
     }
     let mut builder = Builder::new(Tracked(streams));
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_DEADLINE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_DEADLINE);
     builder
         .http2()
         .timer(TokioTimer::new())

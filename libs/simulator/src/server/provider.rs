@@ -78,15 +78,8 @@ pub(super) struct Counters {
 
 impl InForce {
     fn new(settings: ProviderSettings, since: Instant, arrivals_before: u64) -> Self {
-        let slots = settings
-            .slots
-            .map(|slots| (slots.when_full, Semaphore::new(slots.at_once as usize)));
-        Self {
-            settings,
-            slots,
-            since,
-            arrivals_before,
-        }
+        let slots = settings.slots.map(|slots| (slots.when_full, Semaphore::new(slots.at_once as usize)));
+        Self { settings, slots, since, arrivals_before }
     }
 }
 
@@ -114,8 +107,7 @@ impl Provider {
     /// Puts other settings into force for the requests that arrive from now on.
     pub(super) fn update(&self, settings: ProviderSettings) -> Result<(), InvalidSettings> {
         settings.check()?;
-        self.limiter()
-            .change(&settings.limits, phase(settings.seed), self.elapsed());
+        self.limiter().change(&settings.limits, phase(settings.seed), self.elapsed());
         let in_force = InForce::new(settings, Instant::now(), lock(&self.arrivals).total);
         *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(in_force);
         Ok(())
@@ -154,11 +146,7 @@ impl Provider {
             requests: sequence.saturating_sub(in_force.arrivals_before),
             elapsed_ms: u64::try_from(in_force.since.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
-        let arrival = Arrival {
-            sequence,
-            times_seen,
-            now,
-        };
+        let arrival = Arrival { sequence, times_seen, now };
         if self.log.is_on() {
             self.log.received(entry(arrival))?;
         }
@@ -173,9 +161,7 @@ fn phase(seed: u64) -> f64 {
 
 /// Milliseconds since the epoch.
 pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 

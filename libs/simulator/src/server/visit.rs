@@ -49,9 +49,7 @@ impl Visit {
             at_ms: now_ms(),
             path: path.to_owned(),
             model: question.map(|question| question.model.clone()),
-            prompt: question
-                .map(|question| start_of(&question.prompt).to_owned())
-                .unwrap_or_default(),
+            prompt: question.map(|question| start_of(&question.prompt).to_owned()).unwrap_or_default(),
             prompt_hash: prompt.map(|prompt| prompt.to_string()),
             times_seen: arrival.times_seen,
             authorization_fingerprint: key.map(fingerprint),
@@ -59,14 +57,7 @@ impl Visit {
         });
         let input_tokens = question.map_or(0, |question| question.input_tokens);
         match arrival {
-            Ok(arrival) => Ok(Self {
-                provider,
-                arrival,
-                prompt,
-                fault: None,
-                input_tokens,
-                ended: false,
-            }),
+            Ok(arrival) => Ok(Self { provider, arrival, prompt, fault: None, input_tokens, ended: false }),
             // A witness that cannot write serves nothing: better a failing test than a wrong one.
             Err(error) => {
                 tracing::error!(%error, "the simulator's log cannot be written; the request is dropped");
@@ -77,18 +68,13 @@ impl Visit {
 
     /// Ends with an answer.
     pub(super) fn answered(mut self, seed: u64, reply: Reply) -> Response<AnswerBody> {
-        self.end(End::Answered {
-            status: reply.status,
-            output_tokens: reply.output_tokens,
-        });
+        self.end(End::Answered { status: reply.status, output_tokens: reply.output_tokens });
         let id = format!("req_{seed:016x}{:016x}", self.arrival.sequence);
         let id = HeaderValue::from_str(&id).expect("invariant: hex digits are visible ASCII");
         let mut response = Response::new(reply.body);
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
-        response
-            .headers_mut()
-            .insert(HeaderName::from_static("x-request-id"), id);
+        response.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
         response
     }
 
@@ -102,14 +88,8 @@ impl Visit {
         self.ended = true;
         let counters = &self.provider.counters;
         let counter = match end {
-            End::Answered {
-                status: StatusCode::OK,
-                ..
-            } => &counters.succeeded,
-            End::Answered {
-                status: StatusCode::TOO_MANY_REQUESTS,
-                ..
-            } => &counters.throttled,
+            End::Answered { status: StatusCode::OK, .. } => &counters.succeeded,
+            End::Answered { status: StatusCode::TOO_MANY_REQUESTS, .. } => &counters.throttled,
             End::Answered { .. } => &counters.failed,
             End::Dropped | End::ClientClosed => &counters.unanswered,
         };
@@ -118,10 +98,7 @@ impl Visit {
             return;
         }
         let (status, output_tokens) = match end {
-            End::Answered {
-                status,
-                output_tokens,
-            } => (Some(status.as_u16()), output_tokens),
+            End::Answered { status, output_tokens } => (Some(status.as_u16()), output_tokens),
             End::Dropped | End::ClientClosed => (None, 0),
         };
         let answer = LogAnswer {

@@ -37,8 +37,5 @@ pub(crate) async fn json(response: Response) -> Value {
 
 /// The text of a chat answer.
 pub(crate) async fn text(response: Response) -> String {
-    json(response).await["choices"][0]["message"]["content"]
-        .as_str()
-        .unwrap()
-        .to_owned()
+    json(response).await["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
 }

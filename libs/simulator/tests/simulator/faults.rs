@@ -9,10 +9,7 @@ use serde_json::Value;
 use crate::client::{ask, chat, client, json, start};
 
 fn always(fault: Fault) -> ProviderSettings {
-    ProviderSettings {
-        faults: vec![FaultRule::always(fault)],
-        ..Default::default()
-    }
+    ProviderSettings { faults: vec![FaultRule::always(fault)], ..Default::default() }
 }
 
 #[tokio::test]
@@ -53,13 +50,7 @@ async fn a_broken_or_truncated_body_starts_well_and_fails() {
         for fault in [Fault::DropInBody, Fault::TruncatedBody] {
             let server = start(always(fault)).await;
             let builder = reqwest::Client::builder().no_proxy();
-            let client = if http2 {
-                builder.http2_prior_knowledge()
-            } else {
-                builder
-            }
-            .build()
-            .unwrap();
+            let client = if http2 { builder.http2_prior_knowledge() } else { builder }.build().unwrap();
             let mut response = chat(&client, &server, "Hello").send().await.unwrap();
             assert_eq!(response.status(), StatusCode::OK);
             let start = response.chunk().await.unwrap().expect("half of the body");
@@ -91,29 +82,17 @@ async fn a_slow_or_oversized_body_is_the_right_answer_in_the_end() {
     assert_eq!(slow["choices"], right);
     assert!(started.elapsed() >= Duration::from_millis(60));
 
-    server
-        .update(always(Fault::OversizedBody { bytes: 300_000 }))
-        .unwrap();
+    server.update(always(Fault::OversizedBody { bytes: 300_000 })).unwrap();
     let oversized = ask(&server, "Hello").await.bytes().await.unwrap();
     assert_eq!(oversized.len(), 300_000);
-    assert_eq!(
-        serde_json::from_slice::<Value>(&oversized).unwrap()["choices"],
-        right
-    );
+    assert_eq!(serde_json::from_slice::<Value>(&oversized).unwrap()["choices"], right);
     server.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_share_of_the_prompts_always_fails_and_the_others_never() {
-    let rule = FaultRule {
-        share: 0.3,
-        of: ShareOf::Prompts,
-        ..FaultRule::always(Fault::RejectedPrompt)
-    };
-    let settings = ProviderSettings {
-        faults: vec![rule],
-        ..Default::default()
-    };
+    let rule = FaultRule { share: 0.3, of: ShareOf::Prompts, ..FaultRule::always(Fault::RejectedPrompt) };
+    let settings = ProviderSettings { faults: vec![rule], ..Default::default() };
     let server = start(settings).await;
     let mut fates = Vec::new();
     for _ in 0..2 {
@@ -124,21 +103,14 @@ async fn a_share_of_the_prompts_always_fails_and_the_others_never() {
         fates.push(round);
     }
     assert_eq!(fates[0], fates[1]);
-    assert!(
-        fates[0].contains(&400) && fates[0].contains(&200),
-        "{:?}",
-        fates[0]
-    );
+    assert!(fates[0].contains(&400) && fates[0].contains(&200), "{:?}", fates[0]);
     server.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_key_revoked_after_some_requests_is_healed_by_another_key() {
     let revoked = FaultRule {
-        from: Moment {
-            requests: 2,
-            elapsed_ms: 0,
-        },
+        from: Moment { requests: 2, elapsed_ms: 0 },
         only_key: Some("first".to_owned()),
         ..FaultRule::always(Fault::Unauthorized)
     };
@@ -151,11 +123,7 @@ async fn a_key_revoked_after_some_requests_is_healed_by_another_key() {
     let client = client();
     let mut statuses = Vec::new();
     for key in ["first", "first", "first", "second"] {
-        let response = chat(&client, &server, "Hello")
-            .bearer_auth(key)
-            .send()
-            .await
-            .unwrap();
+        let response = chat(&client, &server, "Hello").bearer_auth(key).send().await.unwrap();
         statuses.push(response.status().as_u16());
     }
     assert_eq!(statuses, [200, 200, 401, 200]);
@@ -165,24 +133,13 @@ async fn a_key_revoked_after_some_requests_is_healed_by_another_key() {
 #[tokio::test]
 async fn a_full_server_refuses_or_queues_as_told() {
     for (when_full, second) in [(WhenFull::Refuse, Some(503)), (WhenFull::Queue, None)] {
-        let settings = ProviderSettings {
-            slots: Some(Slots {
-                at_once: 1,
-                when_full,
-            }),
-            ..always(Fault::Hang)
-        };
+        let settings =
+            ProviderSettings { slots: Some(Slots { at_once: 1, when_full }), ..always(Fault::Hang) };
         let server = start(settings).await;
         let client = client();
         // Both hang for a place or in it; only a refusal comes back.
         let answers = [chat(&client, &server, "one"), chat(&client, &server, "two")].map(|request| {
-            tokio::spawn(async move {
-                request
-                    .send()
-                    .await
-                    .map(|response| response.status().as_u16())
-                    .ok()
-            })
+            tokio::spawn(async move { request.send().await.map(|response| response.status().as_u16()).ok() })
         });
         while server.requests().received < 2
             || server.requests().in_flight() > 1 + u64::from(second.is_none())
@@ -194,9 +151,6 @@ async fn a_full_server_refuses_or_queues_as_told() {
         for answer in answers {
             statuses.push(answer.await.unwrap());
         }
-        assert!(
-            statuses.contains(&second) && statuses.contains(&None),
-            "{when_full:?}: {statuses:?}"
-        );
+        assert!(statuses.contains(&second) && statuses.contains(&None), "{when_full:?}: {statuses:?}");
     }
 }

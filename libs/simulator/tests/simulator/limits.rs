@@ -8,17 +8,11 @@ use reqwest::StatusCode;
 use crate::client::{ask, json, start};
 
 fn minute_bucket(per_minute: u64) -> Quota {
-    Quota {
-        per_minute,
-        enforcement: Enforcement::MinuteBucket,
-    }
+    Quota { per_minute, enforcement: Enforcement::MinuteBucket }
 }
 
 fn with_limits(limits: LimitSettings) -> ProviderSettings {
-    ProviderSettings {
-        limits,
-        ..Default::default()
-    }
+    ProviderSettings { limits, ..Default::default() }
 }
 
 #[tokio::test]
@@ -36,11 +30,7 @@ async fn beyond_the_limit_requests_are_refused_with_the_headers_that_were_asked_
     assert_eq!(ask(&server, "two").await.status(), StatusCode::OK);
     let refused = ask(&server, "three").await;
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
-    let seconds: u64 = refused.headers()["retry-after"]
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let seconds: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=30).contains(&seconds), "retry after {seconds} s");
     let body = json(refused).await;
     assert_eq!(
@@ -53,20 +43,13 @@ async fn beyond_the_limit_requests_are_refused_with_the_headers_that_were_asked_
 
 #[tokio::test]
 async fn a_hidden_limit_shows_in_nothing_but_the_refusal() {
-    let limits = LimitSettings {
-        requests: Some(minute_bucket(1)),
-        ..Default::default()
-    };
+    let limits = LimitSettings { requests: Some(minute_bucket(1)), ..Default::default() };
     let server = start(with_limits(limits)).await;
     for status in [StatusCode::OK, StatusCode::TOO_MANY_REQUESTS] {
         let response = ask(&server, "Hello").await;
         assert_eq!(response.status(), status);
         let telling = |name: &str| name.starts_with("x-ratelimit") || name.starts_with("retry-after");
-        assert!(
-            !response.headers().keys().any(|name| telling(name.as_str())),
-            "{:?}",
-            response.headers()
-        );
+        assert!(!response.headers().keys().any(|name| telling(name.as_str())), "{:?}", response.headers());
     }
     server.shutdown().await;
 }
@@ -89,10 +72,7 @@ async fn tokens_of_answers_use_up_an_actual_token_limit() {
 #[tokio::test]
 async fn a_raised_limit_takes_hold_at_once() {
     let limits = |per_minute| {
-        with_limits(LimitSettings {
-            requests: Some(minute_bucket(per_minute)),
-            ..Default::default()
-        })
+        with_limits(LimitSettings { requests: Some(minute_bucket(per_minute)), ..Default::default() })
     };
     let server = start(limits(1)).await;
     assert_eq!(ask(&server, "one").await.status(), StatusCode::OK);

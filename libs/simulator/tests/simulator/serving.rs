@@ -12,32 +12,17 @@ async fn a_chat_is_answered_with_a_text_usage_and_a_request_id() {
     assert_eq!(response.status(), StatusCode::OK);
     assert!(response.headers().contains_key("x-request-id"));
     let body = json(response).await;
-    assert!(
-        body["choices"][0]["message"]["content"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty())
-    );
-    assert!(
-        body["usage"]["total_tokens"]
-            .as_u64()
-            .is_some_and(|tokens| tokens > 0)
-    );
+    assert!(body["choices"][0]["message"]["content"].as_str().is_some_and(|text| !text.is_empty()));
+    assert!(body["usage"]["total_tokens"].as_u64().is_some_and(|tokens| tokens > 0));
     assert_eq!((server.requests().received, server.requests().succeeded), (1, 1));
     server.shutdown().await;
 }
 
 #[tokio::test]
 async fn two_servers_of_one_seed_answer_alike() {
-    let settings = ProviderSettings {
-        seed: 7,
-        ..Default::default()
-    };
+    let settings = ProviderSettings { seed: 7, ..Default::default() };
     let (first, second) = (start(settings.clone()).await, start(settings).await);
-    let other = start(ProviderSettings {
-        seed: 8,
-        ..Default::default()
-    })
-    .await;
+    let other = start(ProviderSettings { seed: 8, ..Default::default() }).await;
     let prompt = "Summarise this ticket.";
     let answer = text(ask(&first, prompt).await).await;
     assert_eq!(answer, text(ask(&second, prompt).await).await);
@@ -50,16 +35,9 @@ async fn two_servers_of_one_seed_answer_alike() {
 #[tokio::test]
 async fn http2_without_tls_is_served_too() {
     let server = start(ProviderSettings::default()).await;
-    let client = Client::builder()
-        .no_proxy()
-        .http2_prior_knowledge()
-        .build()
-        .unwrap();
+    let client = Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
     let response = chat(&client, &server, "Hello").send().await.unwrap();
-    assert_eq!(
-        (response.version(), response.status()),
-        (reqwest::Version::HTTP_2, StatusCode::OK)
-    );
+    assert_eq!((response.version(), response.status()), (reqwest::Version::HTTP_2, StatusCode::OK));
     assert!(!text(response).await.is_empty());
     drop(client);
     server.shutdown().await;
@@ -75,20 +53,11 @@ async fn every_endpoint_answers() {
         ("embeddings", r#"{"model":"m","input":"Hello"}"#),
         ("moderations", r#"{"input":"Hello"}"#),
     ] {
-        let response = client
-            .post(format!("{}/{path}", server.base_url()))
-            .body(body)
-            .send()
-            .await
-            .unwrap();
+        let response = client.post(format!("{}/{path}", server.base_url())).body(body).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         assert!(json(response).await.is_object(), "{path}");
     }
-    let models = client
-        .get(format!("{}/models", server.base_url()))
-        .send()
-        .await
-        .unwrap();
+    let models = client.get(format!("{}/models", server.base_url())).send().await.unwrap();
     assert_eq!(json(models).await["data"][0]["object"], "model");
     server.shutdown().await;
 }
@@ -107,30 +76,18 @@ async fn what_is_wrong_with_a_request_is_said_in_the_envelope() {
     let twice = format!("{}/v1/chat/completions", server.base_url());
     for (request, status, code) in [
         (chat(&client, &server, "Hi"), 401, serde_json::Value::Null),
-        (
-            chat(&client, &server, "Hi").bearer_auth("wrong"),
-            401,
-            "invalid_api_key".into(),
-        ),
+        (chat(&client, &server, "Hi").bearer_auth("wrong"), 401, "invalid_api_key".into()),
         (with_key("Hi"), 404, "model_not_found".into()),
         (with_key(&"long ".repeat(50)), 413, "request_too_large".into()),
         (with_key("Hi").body("{"), 400, serde_json::Value::Null),
         (client.post(twice), 404, serde_json::Value::Null),
-        (
-            client.get(format!("{}/chat/completions", server.base_url())),
-            405,
-            "method_not_supported".into(),
-        ),
+        (client.get(format!("{}/chat/completions", server.base_url())), 405, "method_not_supported".into()),
     ] {
         let response = request.send().await.unwrap();
         let found = response.status().as_u16();
         let body = json(response).await;
         assert_eq!((found, &body["error"]["code"]), (status, &code), "{body}");
-        assert!(
-            body["error"]["message"]
-                .as_str()
-                .is_some_and(|message| !message.is_empty())
-        );
+        assert!(body["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
     }
     server.shutdown().await;
 }

@@ -39,18 +39,8 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
 }
 
 fn main() -> ExitCode {
-    let Arguments {
-        mode,
-        rpm,
-        tpm,
-        max_in_flight,
-        ..
-    } = Arguments::parse();
-    let limits = Limits {
-        rpm,
-        tpm,
-        max_in_flight,
-    };
+    let Arguments { mode, rpm, tpm, max_in_flight, .. } = Arguments::parse();
+    let limits = Limits { rpm, tpm, max_in_flight };
     match pipe::converse(io::stdin().lock(), io::stdout().lock(), mode, limits) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -73,11 +63,6 @@ mod tests {
         for mode in Mode::ALL {
             assert_eq!(parse(mode.as_str()).unwrap().mode, mode);
         }
-        assert!(
-            parse("other")
-                .unwrap_err()
-                .to_string()
-                .contains("[possible values: fixed, aimd]")
-        );
+        assert!(parse("other").unwrap_err().to_string().contains("[possible values: fixed, aimd]"));
     }
 }

@@ -70,19 +70,14 @@ pub(crate) fn converse(
     let mut session = None;
     for (index, line) in input.lines().enumerate() {
         let line = line.map_err(PipeError::Read)?;
-        let in_line = |source| PipeError::Line {
-            number: index + 1,
-            source,
-        };
+        let in_line = |source| PipeError::Line { number: index + 1, source };
         let (now, event) = parse(&line).map_err(in_line)?;
         if event == Event::Start {
             session = Some(Session::new(Learner::new(mode, limits, now)));
         }
         let session = session.as_mut().ok_or(LineError::NotStarted).map_err(in_line)?;
         let answer = session.respond(now, event);
-        writeln!(output, "{answer}")
-            .and_then(|()| output.flush())
-            .map_err(PipeError::Write)?;
+        writeln!(output, "{answer}").and_then(|()| output.flush()).map_err(PipeError::Write)?;
     }
     Ok(())
 }
@@ -97,11 +92,7 @@ struct Session {
 
 impl Session {
     fn new(learner: Learner) -> Self {
-        Self {
-            learner,
-            input_tokens: HashMap::new(),
-            latest: Cost::default(),
-        }
+        Self { learner, input_tokens: HashMap::new(), latest: Cost::default() }
     }
 
     fn respond(&mut self, now: Duration, event: Event) -> String {
@@ -117,12 +108,8 @@ impl Session {
                 let verdict = match answer {
                     Answer::Refusal(refusal) => refusal,
                     Answer::Success { output_tokens, hints } => {
-                        self.learner
-                            .verdict(now, RequestId(id), Verdict::Admitted { hints });
-                        Verdict::Succeeded {
-                            output_tokens,
-                            input_tokens,
-                        }
+                        self.learner.verdict(now, RequestId(id), Verdict::Admitted { hints });
+                        Verdict::Succeeded { output_tokens, input_tokens }
                     }
                 };
                 self.learner.verdict(now, RequestId(id), verdict);
@@ -151,24 +138,14 @@ fn parse(line: &str) -> Result<(Duration, Event), LineError> {
         Some("R") => (now(&mut fields)?, answer(&mut fields)?),
         _ => return Err(LineError::UnknownEvent),
     };
-    if fields.0.next().is_some() {
-        Err(LineError::TooLong)
-    } else {
-        Ok(parsed)
-    }
+    if fields.0.next().is_some() { Err(LineError::TooLong) } else { Ok(parsed) }
 }
 
 fn sent(fields: &mut Fields<'_>) -> Result<Event, LineError> {
     let id = fields.required("index")?;
     let input_tokens = fields.required("input tokens")?;
     let output_tokens = fields.required("output tokens")?;
-    Ok(Event::Sent {
-        id,
-        cost: Cost {
-            input_tokens,
-            output_tokens,
-        },
-    })
+    Ok(Event::Sent { id, cost: Cost { input_tokens, output_tokens } })
 }
 
 fn answer(fields: &mut Fields<'_>) -> Result<Event, LineError> {
@@ -182,23 +159,12 @@ fn answer(fields: &mut Fields<'_>) -> Result<Event, LineError> {
     let remaining = fields.optional("remaining")?;
     let reset = fields.optional("reset")?.map(|Seconds(reset)| reset);
 
-    let hints = Hints {
-        requests: Hint {
-            limit,
-            remaining,
-            reset,
-        },
-        tokens: Hint::default(),
-    };
+    let hints = Hints { requests: Hint { limit, remaining, reset }, tokens: Hint::default() };
     let dimension = label.map(|Label(dimension)| dimension);
     let answer = if is_success {
         Answer::Success { output_tokens, hints }
     } else {
-        Answer::Refusal(Verdict::Refused {
-            dimension,
-            retry_after,
-            hints,
-        })
+        Answer::Refusal(Verdict::Refused { dimension, retry_after, hints })
     };
     Ok(Event::Answer { id, answer })
 }
@@ -208,10 +174,7 @@ struct Fields<'a>(SplitAsciiWhitespace<'a>);
 
 impl Fields<'_> {
     fn required<T: FromStr>(&mut self, name: &'static str) -> Result<T, LineError> {
-        self.0
-            .next()
-            .and_then(|text| text.parse().ok())
-            .ok_or(LineError::Field(name))
+        self.0.next().and_then(|text| text.parse().ok()).ok_or(LineError::Field(name))
     }
 
     /// A field in which `-` stands for nothing.
@@ -302,9 +265,7 @@ mod tests {
     }
 
     fn complaint(input: &str) -> String {
-        converse(input.as_bytes(), io::sink(), Mode::Aimd, Limits::default())
-            .unwrap_err()
-            .to_string()
+        converse(input.as_bytes(), io::sink(), Mode::Aimd, Limits::default()).unwrap_err().to_string()
     }
 
     #[test]
@@ -328,10 +289,7 @@ mod tests {
 
     #[test]
     fn without_limits_mode_fixed_sends_at_once_and_at_the_cap_it_waits_for_an_answer() {
-        let limits = Limits {
-            max_in_flight: NonZeroU32::new(1),
-            ..Limits::default()
-        };
+        let limits = Limits { max_in_flight: NonZeroU32::new(1), ..Limits::default() };
         let answers = talk(Mode::Fixed, limits, "S 5\nD 5 0 1 1\nR 6.25 0 5 0 - 0 - - - -\n");
         assert_eq!(answers, ["5.000000000\n", "inf\n", "6.250000000\n"]);
     }
@@ -339,36 +297,21 @@ mod tests {
     #[test]
     fn what_an_answer_says_reaches_the_learner() {
         let (now, event) = parse("R 2 7 1.5 0 tok 0 0.5 500 0 59.9").unwrap();
-        let requests = Hint {
-            limit: Some(500),
-            remaining: Some(0),
-            reset: Some(Duration::from_millis(59_900)),
-        };
+        let requests =
+            Hint { limit: Some(500), remaining: Some(0), reset: Some(Duration::from_millis(59_900)) };
         let refusal = Verdict::Refused {
             dimension: Some(Dimension::Tokens),
             retry_after: Some(Duration::from_millis(500)),
-            hints: Hints {
-                requests,
-                tokens: Hint::default(),
-            },
+            hints: Hints { requests, tokens: Hint::default() },
         };
         assert_eq!(now, Duration::from_secs(2));
-        assert_eq!(
-            event,
-            Event::Answer {
-                id: 7,
-                answer: Answer::Refusal(refusal)
-            }
-        );
+        assert_eq!(event, Event::Answer { id: 7, answer: Answer::Refusal(refusal) });
     }
 
     #[test]
     fn a_line_that_is_no_event_is_named_with_its_fault() {
         let cases = [
-            (
-                "T 1",
-                "read line 1: the first event must be `S`; correct the line and start again",
-            ),
+            ("T 1", "read line 1: the first event must be `S`; correct the line and start again"),
             (
                 "S 0\nX 1",
                 "read line 2: it starts with none of `S`, `D`, `R` and `T`; correct the line and start again",
@@ -385,10 +328,7 @@ mod tests {
                 "S 0\nD 1 0 5",
                 "read line 2: the field `output tokens` is missing or malformed; correct the line and start again",
             ),
-            (
-                "S 0 0",
-                "read line 1: it has more fields than its event; correct the line and start again",
-            ),
+            ("S 0 0", "read line 1: it has more fields than its event; correct the line and start again"),
         ];
         for (input, message) in cases {
             assert_eq!(complaint(input), message);
