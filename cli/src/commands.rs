@@ -16,9 +16,7 @@ pub(crate) fn execute(command: Command) -> ExitCode {
     logs::install(screen.clone());
     in_runtime(command, &screen).unwrap_or_else(|error| {
         screen.clear();
-        if let Some(message) = error.message() {
-            screen.say(&message);
-        }
+        screen.say(&error.message());
         error.exit_code()
     })
 }

@@ -69,7 +69,7 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// A second Ctrl-C.
-    #[error("wait: interrupted")]
+    #[error("wait for the answers in flight")]
     Interrupted,
 }
 
@@ -77,7 +77,8 @@ impl CommandError {
     /// What the process exits with.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Temporary(_)
+            Self::Runtime(_)
+            | Self::Temporary(_)
             | Self::SpecFile(_)
             | Self::Spec(_)
             | Self::Folder(_)
@@ -93,7 +94,6 @@ impl CommandError {
             Self::Cancel(error) => error.exit_code(),
             Self::Verify(error) => error.exit_code(),
             Self::Run(error) => error.exit_code(),
-            Self::Runtime(_) => ExitCode::StorageUnavailable,
             Self::Interrupted => ExitCode::Interrupted,
         }
     }
@@ -111,9 +111,13 @@ impl CommandError {
         }
     }
 
-    /// What is said about it; nothing where the user has just asked for it.
-    pub(crate) fn message(&self) -> Option<String> {
-        (!matches!(self, Self::Interrupted)).then(|| format!("penstock: failed to {self}"))
+    /// What is said about it.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            // It was asked for, so it is no failure.
+            Self::Interrupted => "stopped at once; the same command goes on from what is stored".to_owned(),
+            error => format!("penstock: failed to {error}"),
+        }
     }
 }
 

@@ -9,9 +9,12 @@ use crate::view::Screen;
 /// The variable that says how much is logged.
 const VARIABLE: &str = "PENSTOCK_LOG";
 
-/// Shows log lines on `screen` from now on: warnings, unless the variable says otherwise.
+/// Warnings, but for what holds a job back: the view tells that itself, and only while it lasts.
+const USUAL: &str = "warn,penstock_executor::board=off";
+
+/// Shows log lines on `screen` from now on.
 pub(crate) fn install(screen: Screen) {
-    let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_env(VARIABLE).unwrap_or_else(|_| EnvFilter::new(USUAL));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(screen.has_colour())

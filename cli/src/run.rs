@@ -16,9 +16,9 @@ use std::{
 };
 
 use penstock_executor::{Job, provider::Provider, requests_in_flight};
-use penstock_job::{ExitCode, Identity, JobSpec, spec::ProviderKind};
+use penstock_job::{ExitCode, Identity, JobSpec, Receipt, spec::ProviderKind};
 use penstock_simulator::{Distribution, Latency, ProviderSettings, Server};
-use penstock_storage::{FileStore, RunLock};
+use penstock_storage::{FileStore, RunLock, RunLockError};
 
 pub(crate) use self::{
     execute::{execute, scratch},
@@ -68,17 +68,15 @@ async fn run_job(
     let standing = folder.standing()?;
     let (input, canonical) = match input::open(&input_path, &spec, &folder, &standing).await? {
         input::Opened::Open(input, canonical) => (input, *canonical),
-        input::Opened::Gone => {
-            return Ok(over(&standing, &folder, &mut reporter).unwrap_or(ExitCode::Configuration));
-        }
+        input::Opened::Over(receipt) => return Ok(over(receipt, &folder, &mut reporter)),
     };
     if let Some(theirs) = standing.begun() {
         occupied::check(&folder, theirs, &canonical)?;
     }
-    if let Some(code) = over(&standing, &folder, &mut reporter) {
-        return Ok(code);
+    if let Standing::Over(receipt) = &standing {
+        return Ok(over(receipt, &folder, &mut reporter));
     }
-    let _lock = if take_over { None } else { Some(RunLock::acquire(folder.root())?) };
+    let _lock = lock(&folder, take_over)?;
     let identity = Identity::of(&canonical);
     reporter.event(&Event::Started {
         input: &canonical.input.uri,
@@ -115,6 +113,15 @@ async fn run_job(
     Ok(code)
 }
 
+/// Takes the run lock; to take a job over, it need not be free.
+fn lock(folder: &Folder, take_over: bool) -> Result<Option<RunLock>, RunLockError> {
+    match RunLock::acquire(folder.root()) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(RunLockError::Held { .. }) if take_over => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Where the input is and where the output goes; a job file may have named either.
 fn paths(spec: &JobSpec) -> Result<(PathBuf, PathBuf), InputError> {
     let input = spec.input.clone().ok_or(InputError::NotNamed { what: "input", flag: "INPUT" })?;
@@ -128,12 +135,9 @@ fn heading(input: &Path) -> String {
 }
 
 /// Says what came out of a job that is over already; returns what to exit with.
-fn over(standing: &Standing, folder: &Folder, reporter: &mut Reporter) -> Option<ExitCode> {
-    let Standing::Over(receipt) = standing else {
-        return None;
-    };
+fn over(receipt: &Receipt, folder: &Folder, reporter: &mut Reporter) -> ExitCode {
     reporter.finished(&Summary { receipt, folder, elapsed: None });
-    Some(ending_exit_code(receipt.ending))
+    ending_exit_code(receipt.ending)
 }
 
 /// Starts a provider in this process where the job wants the simulated one and names none that runs already.

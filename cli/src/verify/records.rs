@@ -9,6 +9,7 @@ use std::{
 use penstock_batchfile::{
     Content, Format, Line, LineSplitter, Ordinal, OutcomeKind, Position, RecordHead, read_record,
 };
+use penstock_executor::provider::LONGEST_ANSWER;
 use penstock_job::{
     OrdinalSet, Receipt,
     document::Document,
@@ -29,7 +30,7 @@ use crate::{
 /// Bytes read at once.
 const CHUNK: usize = 1 << 20;
 /// No record is longer than the longest answer and its frame; a longer line was not written by Penstock.
-const LONGEST_RECORD: usize = 256 << 20;
+const LONGEST_RECORD: usize = 4 * LONGEST_ANSWER;
 
 /// What the records say together.
 #[derive(Debug, Default)]

@@ -114,10 +114,10 @@ fn tokens(moment: &Moment<'_>) -> String {
 /// Why the job is not further, and what helps.
 fn now(moment: &Moment<'_>) -> (String, String) {
     if let Some(wait) = moment.stopping {
-        let answers = grouped(moment.progress.in_flight);
+        let requests = grouped(moment.progress.in_flight);
         return (
-            format!("stopping: answers to {answers} requests are awaited, {} at most", duration(wait)),
-            "Ctrl-C again stops at once; then these requests are sent again.".to_owned(),
+            format!("stopping: answers are awaited for {} at most, in flight {requests}", duration(wait)),
+            "Ctrl-C again stops at once; these requests are then sent again.".to_owned(),
         );
     }
     match &moment.progress.reason {
@@ -131,8 +131,11 @@ fn safe(moment: &Moment<'_>) -> String {
         None => "no checkpoint yet".to_owned(),
         Some(age) => format!("checkpoint {} ago", duration(age)),
     };
-    let exposed = grouped(moment.progress.exposed);
-    format!("{checkpoint} · at most {exposed} lines would be sent again")
+    let exposed = match moment.progress.exposed {
+        1 => "1 line".to_owned(),
+        exposed => format!("{} lines", grouped(exposed)),
+    };
+    format!("{checkpoint} · at most {exposed} would be sent again")
 }
 
 #[cfg(test)]
@@ -187,7 +190,7 @@ mod tests {
     #[test]
     fn a_stop_is_confirmed_with_what_is_awaited() {
         let drawn = drawn(&progress(), Some(Duration::from_mins(10)));
-        assert!(drawn.contains("answers to 1,204 requests are awaited, 10m00s at most"), "{drawn}");
+        assert!(drawn.contains("answers are awaited for 10m00s at most, in flight 1,204"), "{drawn}");
         assert!(drawn.contains("Ctrl-C again stops at once"), "{drawn}");
     }
 

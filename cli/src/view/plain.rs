@@ -1,7 +1,7 @@
 //! One line for logs and pipes. Pure.
 
 use super::{
-    Moment, done, live,
+    Moment, done, live, outcomes,
     quantity::{grouped, percent, request_rate},
     stage_word, throttled_share,
 };
@@ -16,13 +16,12 @@ pub(super) fn line(moment: &Moment<'_>) -> String {
     let requests = moment.pace.requests_per_second().map_or_else(|| "-".to_owned(), request_rate);
     let eta = live::eta(moment.pace.remaining(progress.lines.saturating_sub(done)));
     let mut text = format!(
-        "{}  {}  {} / {}  succeeded {} · failed {} · in flight {} · {requests} · 429s {} · ETA {eta}",
+        "{}  {}  {} / {}  {} · in flight {} · {requests} · 429s {} · ETA {eta}",
         stage_word(progress.stage),
         percent(done, progress.lines),
         grouped(done),
         grouped(progress.lines),
-        grouped(progress.outcomes.succeeded),
-        grouped(progress.outcomes.failed),
+        outcomes::counts(&progress.outcomes.with_rejected(progress.rejected)),
         grouped(progress.in_flight),
         throttled_share(progress.throttled, progress.sent),
     );
@@ -62,8 +61,8 @@ mod tests {
         };
         assert_eq!(
             line(&moment),
-            "running  1.0 %  3 / 300  succeeded 0 · failed 0 · in flight 9 · - · 429s 0.0 % · ETA - · AtOwnLimit: 60 a \
-             minute"
+            "running  1.0 %  3 / 300  succeeded 0 · failed 0 · rejected 3 · in flight 9 · - · 429s 0.0 % · ETA - · \
+             AtOwnLimit: 60 a minute"
         );
     }
 }
