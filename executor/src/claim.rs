@@ -83,6 +83,7 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
         None => return Err(RunError::NotValidated),
     }
     board.claimed(state.epoch.0, state.input.lines, state.input.rejected);
+    board.checkpointed();
     tracing::info!(epoch = %state.epoch, %incarnation, identity = %job.identity, "claimed");
 
     let rejected = rejected::read(output, &validation).await?;

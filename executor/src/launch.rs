@@ -12,7 +12,10 @@ use penstock_batchfile::Detected;
 use penstock_job::{
     CanonicalSpec, ExitCode, Identity, JobSpec, Validation,
     document::{self, DocumentError},
-    spec::{JobFileError, SpecError},
+    spec::{
+        SpecError,
+        text::{self, TextError},
+    },
 };
 use penstock_storage::{FileInput, FileStore, Input, ObjectName, StorageError, Store};
 use thiserror::Error;
@@ -38,8 +41,13 @@ pub enum LaunchError {
         source: io::Error,
     },
     /// The job file does not make sense.
-    #[error(transparent)]
-    JobFile(#[from] JobFileError),
+    #[error("read the job file {path}: {source}")]
+    JobFile {
+        /// Its path.
+        path: String,
+        /// What is wrong.
+        source: TextError,
+    },
     /// The job file leaves something out.
     #[error("run the job file: it names no `{0}`; add it")]
     Missing(&'static str),
@@ -79,10 +87,12 @@ pub async fn launch(
     scratch: Option<PathBuf>,
     ending: Option<EndingRequest>,
 ) -> Result<Job, LaunchError> {
-    let text = tokio::fs::read_to_string(job_file)
-        .await
-        .map_err(|source| LaunchError::Unreadable { path: job_file.display().to_string(), source })?;
-    let spec = JobSpec::parse(&text)?;
+    let path = job_file.display().to_string();
+    let text = match tokio::fs::read_to_string(job_file).await {
+        Ok(text) => text,
+        Err(source) => return Err(LaunchError::Unreadable { path, source }),
+    };
+    let spec: JobSpec = text::parse(&text).map_err(|source| LaunchError::JobFile { path, source })?;
     let output = spec.output.clone().ok_or(LaunchError::Missing("output"))?;
     let input = spec.input.clone().ok_or(LaunchError::Missing("input"))?;
     let store = FileStore::open(&output).await?;

@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 /// Requests in flight of every run.
 pub(crate) const IN_FLIGHT: usize = 16;
 /// No run of these tests takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Workplace {
     folder: TempDir,
@@ -57,7 +57,8 @@ impl Workplace {
     }
 
     pub(crate) fn start(&self, more: &[&str]) -> Run {
-        let errors = tempfile::NamedTempFile::new_in(self.folder.path()).unwrap().into_temp_path().keep().unwrap();
+        let errors =
+            tempfile::NamedTempFile::new_in(self.folder.path()).unwrap().into_temp_path().keep().unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_penstock"))
             .arg("run")
             .arg(self.folder.path().join("input.jsonl"))
@@ -125,7 +126,8 @@ impl Workplace {
     /// Reads the published files without any code of Penstock: each line once, under its own id, and the receipt's
     /// digests are theirs.
     pub(crate) fn assert_conserved(&self) {
-        let receipt: Value = serde_json::from_slice(&fs::read(self.output().join("receipt.json")).unwrap()).unwrap();
+        let receipt: Value =
+            serde_json::from_slice(&fs::read(self.output().join("receipt.json")).unwrap()).unwrap();
         let mut ids: BTreeMap<u64, u64> = BTreeMap::new();
         for output in receipt["outputs"].as_array().unwrap() {
             let bytes = fs::read(self.output().join(output["name"].as_str().unwrap())).unwrap();
@@ -136,12 +138,17 @@ impl Workplace {
             assert_eq!(output["sha256"], digest);
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 let record: Value = serde_json::from_slice(line).unwrap();
-                let (ordinal, id) = (record["ordinal"].as_u64().unwrap(), record["prompt_id"].as_u64().unwrap());
+                let (ordinal, id) =
+                    (record["ordinal"].as_u64().unwrap(), record["prompt_id"].as_u64().unwrap());
                 assert!(ids.insert(ordinal, id).is_none(), "line {ordinal} is published twice");
                 assert!(record["response"].as_str().is_some_and(|text| !text.is_empty()), "{record}");
             }
         }
-        assert!(ids.iter().enumerate().all(|(line, (ordinal, id))| line as u64 == *ordinal && 10 * ordinal == *id));
+        assert!(
+            ids.iter()
+                .enumerate()
+                .all(|(line, (ordinal, id))| line as u64 == *ordinal && 10 * ordinal == *id)
+        );
         assert_eq!(ids.len(), self.lines, "every line is published");
         assert_eq!(receipt["outcomes"]["succeeded"], self.lines as u64);
         assert_eq!(receipt["identity"]["expected"], receipt["identity"]["found"]);
@@ -160,7 +167,8 @@ impl Run {
 
     /// The exit code; `None` for a process that was killed.
     pub(crate) async fn wait(&mut self) -> Option<i32> {
-        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the run does not end").unwrap();
+        let status =
+            tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the run does not end").unwrap();
         status.code()
     }
 

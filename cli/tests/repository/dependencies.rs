@@ -19,30 +19,20 @@ fn names<'a>(packages: &[&'a Package]) -> Vec<&'a str> {
 fn there_is_one_tls_provider() {
     let banned = Deny::read().bans.deny;
     for name in ["ring", "openssl-sys", "native-tls"] {
-        assert!(
-            banned.iter().any(|entry| entry.name == name),
-            "deny.toml must ban {name}"
-        );
+        assert!(banned.iter().any(|entry| entry.name == name), "deny.toml must ban {name}");
     }
     let everything = names(&GRAPH.everything());
-    let found: Vec<_> = everything
-        .iter()
-        .filter(|name| banned.iter().any(|entry| entry.name == **name))
-        .collect();
+    let found: Vec<_> =
+        everything.iter().filter(|name| banned.iter().any(|entry| entry.name == **name)).collect();
     assert!(found.is_empty(), "deny.toml bans {found:?}");
-    assert!(
-        everything.contains(&"aws-lc-rs"),
-        "the TLS provider itself is missing"
-    );
+    assert!(everything.contains(&"aws-lc-rs"), "the TLS provider itself is missing");
 }
 
 #[test]
 fn every_licence_is_allowed_by_deny_toml() {
     let allow = Deny::read().licenses.allow;
-    let allowed: Vec<_> = allow
-        .iter()
-        .map(|name| Licensee::parse(name).expect("an SPDX identifier"))
-        .collect();
+    let allowed: Vec<_> =
+        allow.iter().map(|name| Licensee::parse(name).expect("an SPDX identifier")).collect();
     for package in GRAPH.everything() {
         let text = package.license.as_deref().unwrap_or_default();
         // Older crates write `MIT/Apache-2.0` where SPDX wants OR.
@@ -50,11 +40,7 @@ fn every_licence_is_allowed_by_deny_toml() {
         let licence = licence.unwrap_or_else(|error| panic!("{}: licence `{text}`: {error}", package.name));
         let accepted =
             licence.evaluate(|required| allowed.iter().any(|licensee| licensee.satisfies(required)));
-        assert!(
-            accepted,
-            "{}: licence `{text}` is not allowed by deny.toml",
-            package.name
-        );
+        assert!(accepted, "{}: licence `{text}` is not allowed by deny.toml", package.name);
     }
 }
 

@@ -20,10 +20,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in entries {
         let entry = entry.expect("a folder of the repository can be listed");
-        let name = entry
-            .file_name()
-            .into_string()
-            .expect("names in the repository are UTF-8");
+        let name = entry.file_name().into_string().expect("names in the repository are UTF-8");
         let path = folder.join(&name);
         if entry.path().is_dir() {
             if !name.starts_with('.') && !SKIPPED.contains(&name.as_str()) {
@@ -70,11 +67,7 @@ fn every_link_to_a_file_of_the_repository_resolves() {
     assert!(pages.contains(&PathBuf::from("README.md")));
     for page in pages.into_iter().map(Page::read) {
         for link in page.links().iter().filter(|link| !link.contains(':')) {
-            assert!(
-                resolves(&page, link),
-                "{}: the link `{link}` leads nowhere",
-                page.path.display()
-            );
+            assert!(resolves(&page, link), "{}: the link `{link}` leads nowhere", page.path.display());
         }
     }
 }
@@ -85,16 +78,8 @@ fn every_page_that_the_code_refers_to_exists() {
     for source in files(Path::new(""), "rs") {
         let text = crate::read(&source);
         let words = text.split(outside_paths).filter(|word| word.starts_with("docs/"));
-        for page in words
-            .map(Path::new)
-            .filter(|path| path.extension().is_some_and(|found| found == "md"))
-        {
-            assert!(
-                crate::root().join(page).is_file(),
-                "{} names {}",
-                source.display(),
-                page.display()
-            );
+        for page in words.map(Path::new).filter(|path| path.extension().is_some_and(|found| found == "md")) {
+            assert!(crate::root().join(page).is_file(), "{} names {}", source.display(), page.display());
         }
     }
 }
@@ -120,10 +105,7 @@ fn the_documented_reasons_are_those_of_the_program_in_order_of_precedence() {
 fn the_documented_rejection_codes_are_words_of_the_program() {
     for [code, _] in Page::read("docs/formats.md").table(&["code", "the line is refused because"]) {
         let known = serde_json::from_value::<RejectionCode>(Value::from(code.as_str()));
-        assert!(
-            known.is_ok(),
-            "docs/formats.md: no line is rejected with `{code}`"
-        );
+        assert!(known.is_ok(), "docs/formats.md: no line is rejected with `{code}`");
     }
 }
 
@@ -132,19 +114,11 @@ fn the_example_of_a_job_file_names_every_field_and_makes_sense() {
     let blocks = Page::read("docs/job-file.md").code_blocks("yaml");
     let example = blocks.first().expect("docs/job-file.md shows a job file");
     let spec: JobSpec = serde_saphyr::from_str(example).expect("the example is a job file");
-    let input = CanonicalInput {
-        uri: "/in.jsonl".to_owned(),
-        generation: "1-1".to_owned(),
-    };
-    spec.canonical(input, Format::Prompts)
-        .expect("the example is a job that can be run");
+    let input = CanonicalInput { uri: "/in.jsonl".to_owned(), generation: "1-1".to_owned() };
+    spec.canonical(input, Format::Prompts).expect("the example is a job that can be run");
     let written: Value = serde_saphyr::from_str(example).expect("the example is YAML");
     let fields = serde_json::to_value(JobSpec::default()).expect("a job spec is JSON");
-    assert_eq!(
-        first_absent(&fields, &written),
-        None,
-        "a field that the example does not show"
-    );
+    assert_eq!(first_absent(&fields, &written), None, "a field that the example does not show");
 }
 
 #[test]
@@ -157,11 +131,8 @@ fn the_example_of_a_simulated_provider_and_the_table_of_faults_are_read() {
     for [faults, _] in page.table(&["fault", "what the client sees"]) {
         for fault in faults.split(", ") {
             // A fault with a number is written as an object, the others as a word.
-            let json = if fault.starts_with('{') {
-                fault.replace(": n", ": 1")
-            } else {
-                format!("\"{fault}\"")
-            };
+            let json =
+                if fault.starts_with('{') { fault.replace(": n", ": 1") } else { format!("\"{fault}\"") };
             assert!(
                 serde_json::from_str::<Fault>(&json).is_ok(),
                 "docs/simulator.md: there is no fault `{fault}`"
@@ -172,11 +143,8 @@ fn the_example_of_a_simulated_provider_and_the_table_of_faults_are_read() {
 
 /// The first field of `fields`, at any depth, that `written` lacks.
 fn first_absent(fields: &Value, written: &Value) -> Option<String> {
-    fields
-        .as_object()?
-        .iter()
-        .find_map(|(name, value)| match written.get(name) {
-            None => Some(name.clone()),
-            Some(inner) => first_absent(value, inner).map(|inner| format!("{name}.{inner}")),
-        })
+    fields.as_object()?.iter().find_map(|(name, value)| match written.get(name) {
+        None => Some(name.clone()),
+        Some(inner) => first_absent(value, inner).map(|inner| format!("{name}.{inner}")),
+    })
 }

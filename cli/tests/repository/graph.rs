@@ -33,26 +33,12 @@ impl Graph {
             .other_options([vec!["--locked".to_owned()], platforms.collect()].concat())
             .exec()
             .expect("cargo resolves the workspace");
-        let Metadata {
-            packages,
-            workspace_members: members,
-            resolve,
-            ..
-        } = metadata;
-        let packages: HashMap<_, _> = packages
-            .into_iter()
-            .map(|package| (package.id.clone(), package))
-            .collect();
+        let Metadata { packages, workspace_members: members, resolve, .. } = metadata;
+        let packages: HashMap<_, _> =
+            packages.into_iter().map(|package| (package.id.clone(), package)).collect();
         let nodes = resolve.expect("metadata was asked for with dependencies").nodes;
-        let edges = nodes
-            .iter()
-            .map(|node| (node.id.clone(), edges_of(node, &packages)))
-            .collect();
-        Self {
-            packages,
-            edges,
-            members,
-        }
+        let edges = nodes.iter().map(|node| (node.id.clone(), edges_of(node, &packages))).collect();
+        Self { packages, edges, members }
     }
 
     /// The crates of this workspace.
@@ -66,10 +52,7 @@ impl Graph {
         package: &PackageId,
         kinds: &[DependencyKind],
     ) -> impl Iterator<Item = &Package> {
-        self.edges[package]
-            .iter()
-            .filter(|(_, kind)| kinds.contains(kind))
-            .map(|(id, _)| &self.packages[id])
+        self.edges[package].iter().filter(|(_, kind)| kinds.contains(kind)).map(|(id, _)| &self.packages[id])
     }
 
     /// Everything that the given packages lead to over dependencies of these kinds, themselves among it.
@@ -82,10 +65,7 @@ impl Graph {
         let mut seen: HashSet<_> = found.iter().map(|package| &package.id).collect();
         let mut next = 0;
         while let Some(package) = found.get(next).copied() {
-            found.extend(
-                self.direct(&package.id, kinds)
-                    .filter(|dependency| seen.insert(&dependency.id)),
-            );
+            found.extend(self.direct(&package.id, kinds).filter(|dependency| seen.insert(&dependency.id)));
             next += 1;
         }
         found
@@ -102,26 +82,12 @@ fn edges_of(node: &Node, packages: &HashMap<PackageId, Package>) -> Vec<(Package
     let package = &packages[&node.id];
     let used = |edge: &NodeDep, kind: DependencyKind| {
         let name = &packages[&edge.pkg].name;
-        let mut declarations = package
-            .dependencies
-            .iter()
-            .filter(|declared| *name == declared.name);
+        let mut declarations = package.dependencies.iter().filter(|declared| *name == declared.name);
         declarations.any(|declared| declared.kind == kind && is_used(declared, package, &node.features))
     };
-    let kinds = |edge: &NodeDep| {
-        edge.dep_kinds
-            .iter()
-            .map(|info| info.kind)
-            .collect::<HashSet<_>>()
-    };
-    let edges = node
-        .deps
-        .iter()
-        .flat_map(|edge| kinds(edge).into_iter().map(move |kind| (edge, kind)));
-    edges
-        .filter(|(edge, kind)| used(edge, *kind))
-        .map(|(edge, kind)| (edge.pkg.clone(), kind))
-        .collect()
+    let kinds = |edge: &NodeDep| edge.dep_kinds.iter().map(|info| info.kind).collect::<HashSet<_>>();
+    let edges = node.deps.iter().flat_map(|edge| kinds(edge).into_iter().map(move |kind| (edge, kind)));
+    edges.filter(|(edge, kind)| used(edge, *kind)).map(|(edge, kind)| (edge.pkg.clone(), kind)).collect()
 }
 
 /// Whether a package uses a dependency that it declares. Cargo resolves an optional one as soon as a weak feature such
@@ -129,17 +95,10 @@ fn edges_of(node: &Node, packages: &HashMap<PackageId, Package>) -> Vec<(Package
 fn is_used(declared: &Dependency, package: &Package, enabled: &[FeatureName]) -> bool {
     let name = declared.rename.as_ref().unwrap_or(&declared.name);
     let asks = |feature: &FeatureName| {
-        package
-            .features
-            .get(feature.as_str())
-            .into_iter()
-            .flatten()
-            .any(|value| {
-                value.strip_prefix("dep:") == Some(name)
-                    || value
-                        .split_once('/')
-                        .is_some_and(|(dependency, _)| dependency == name)
-            })
+        package.features.get(feature.as_str()).into_iter().flatten().any(|value| {
+            value.strip_prefix("dep:") == Some(name)
+                || value.split_once('/').is_some_and(|(dependency, _)| dependency == name)
+        })
     };
     !declared.optional || enabled.iter().any(asks)
 }

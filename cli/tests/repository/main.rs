@@ -14,10 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// The root of the repository.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("the cli stands in a folder of the root")
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the cli stands in a folder of the root").to_owned()
 }
 
 /// The text of a file, named from the root.

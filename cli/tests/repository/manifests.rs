@@ -51,20 +51,13 @@ fn parse(text: &str) -> Table {
 }
 
 fn inherits(value: Option<&Value>) -> bool {
-    value
-        .and_then(|value| value.get("workspace"))
-        .and_then(Value::as_bool)
-        == Some(true)
+    value.and_then(|value| value.get("workspace")).and_then(Value::as_bool) == Some(true)
 }
 
 /// Every dependency of a manifest with the table that declares it.
 fn declared(manifest: &Table) -> Vec<(&String, &Value)> {
-    let platforms = manifest
-        .get("target")
-        .and_then(Value::as_table)
-        .into_iter()
-        .flatten()
-        .map(|(_, value)| value);
+    let platforms =
+        manifest.get("target").and_then(Value::as_table).into_iter().flatten().map(|(_, value)| value);
     let tables = platforms.filter_map(Value::as_table).chain([manifest]);
     let sections = tables.flat_map(|table| SECTIONS.map(|section| table.get(section)));
     sections.flatten().filter_map(Value::as_table).flatten().collect()
@@ -78,11 +71,9 @@ fn each_dependency_is_declared_once_in_the_root_and_used_by_a_member() {
     for member in GRAPH.members() {
         let manifest = parse(&crate::read(&member.manifest_path));
         for (name, value) in declared(&manifest) {
-            let own = value.as_table().map(|table| {
-                table
-                    .keys()
-                    .any(|key| matches!(key.as_str(), "version" | "path" | "git"))
-            });
+            let own = value
+                .as_table()
+                .map(|table| table.keys().any(|key| matches!(key.as_str(), "version" | "path" | "git")));
             assert!(
                 inherits(Some(value)) && own == Some(false),
                 "{}: write `{name} = {{ workspace = true }}`",
@@ -91,10 +82,7 @@ fn each_dependency_is_declared_once_in_the_root_and_used_by_a_member() {
             unused.retain(|declared| *declared != name);
         }
     }
-    assert!(
-        unused.is_empty(),
-        "no member uses these lines of [workspace.dependencies]: {unused:?}"
-    );
+    assert!(unused.is_empty(), "no member uses these lines of [workspace.dependencies]: {unused:?}");
     let mut packages: Vec<_> = table
         .iter()
         .map(|(name, value)| value.get("package").and_then(Value::as_str).unwrap_or(name))
@@ -110,11 +98,7 @@ fn each_dependency_is_declared_once_in_the_root_and_used_by_a_member() {
 fn each_member_inherits_the_lints_and_the_facts_of_its_package() {
     for member in GRAPH.members() {
         let manifest = parse(&crate::read(&member.manifest_path));
-        assert!(
-            inherits(manifest.get("lints")),
-            "{}: write `[lints] workspace = true`",
-            member.name
-        );
+        assert!(inherits(manifest.get("lints")), "{}: write `[lints] workspace = true`", member.name);
         for key in INHERITED {
             assert!(
                 inherits(manifest["package"].get(key)),

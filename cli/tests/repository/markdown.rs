@@ -16,10 +16,7 @@ pub(crate) struct Page {
 
 impl Page {
     pub(crate) fn read(path: impl AsRef<Path>) -> Self {
-        Self {
-            path: path.as_ref().to_owned(),
-            text: crate::read(path),
-        }
+        Self { path: path.as_ref().to_owned(), text: crate::read(path) }
     }
 
     fn events(&self) -> impl Iterator<Item = Event<'_>> {
@@ -39,9 +36,7 @@ impl Page {
                 _ => {}
             }
         }
-        let found = tables
-            .into_iter()
-            .find(|rows| rows.first().is_some_and(|first| first == header));
+        let found = tables.into_iter().find(|rows| rows.first().is_some_and(|first| first == header));
         let found = found.unwrap_or_else(|| panic!("{} has no table {header:?}", self.path.display()));
         found
             .into_iter()
@@ -95,10 +90,6 @@ impl Page {
 }
 
 fn anchor(heading: &str) -> String {
-    let kept = heading
-        .chars()
-        .filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
-    kept.flat_map(char::to_lowercase)
-        .map(|letter| if letter == ' ' { '-' } else { letter })
-        .collect()
+    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }

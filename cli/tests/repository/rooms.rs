@@ -11,25 +11,15 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The folder of a member, from the root.
 fn folder(member: &Package) -> String {
-    let folder = member
-        .manifest_path
-        .parent()
-        .expect("a manifest stands in a folder");
-    folder
-        .strip_prefix(crate::root())
-        .expect("a member stands in the repository")
-        .to_string()
+    let folder = member.manifest_path.parent().expect("a manifest stands in a folder");
+    folder.strip_prefix(crate::root()).expect("a member stands in the repository").to_string()
 }
 
 fn documented() -> Imports {
     let table = Page::read("docs/architecture.md").table(&["room", "owns", "may import"]);
     let rows = table.into_iter().map(|[room, owns, imports]| {
         assert!(!owns.is_empty(), "the table does not say what {room} owns");
-        let imports = imports
-            .split(", ")
-            .filter(|name| *name != "none")
-            .map(str::to_owned)
-            .collect();
+        let imports = imports.split(", ").filter(|name| *name != "none").map(str::to_owned).collect();
         (room, imports)
     });
     rows.collect()
@@ -38,26 +28,16 @@ fn documented() -> Imports {
 fn real() -> Imports {
     let imports = |member: &Package| {
         let dependencies = GRAPH.direct(&member.id, &[DependencyKind::Normal, DependencyKind::Build]);
-        dependencies
-            .filter(|package| package.source.is_none())
-            .map(folder)
-            .collect()
+        dependencies.filter(|package| package.source.is_none()).map(folder).collect()
     };
-    GRAPH
-        .members()
-        .map(|member| (folder(member), imports(member)))
-        .collect()
+    GRAPH.members().map(|member| (folder(member), imports(member))).collect()
 }
 
 #[test]
 fn every_room_stands_in_the_table_and_imports_exactly_what_the_table_says() {
     let (documented, real) = (documented(), real());
     let rooms = |imports: &Imports| imports.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(
-        rooms(&documented),
-        rooms(&real),
-        "the table of rooms against the members of the workspace"
-    );
+    assert_eq!(rooms(&documented), rooms(&real), "the table of rooms against the members of the workspace");
     for (room, imports) in &real {
         assert_eq!(
             &documented[room], imports,
@@ -69,9 +49,6 @@ fn every_room_stands_in_the_table_and_imports_exactly_what_the_table_says() {
 #[test]
 fn every_folder_of_a_room_has_its_sources() {
     for room in documented().keys() {
-        assert!(
-            crate::root().join(room).join("src").is_dir(),
-            "{room}/src is missing"
-        );
+        assert!(crate::root().join(room).join("src").is_dir(), "{room}/src is missing");
     }
 }

@@ -239,7 +239,6 @@ impl Running {
     /// The provider works: whatever was closed for this model opens.
     fn answered(&mut self, model: &str) {
         self.failures = 0;
-        self.dispatch.board.clear(Reason::ProviderUnavailable);
         if self.schedule.any_closed() {
             self.schedule.open(model);
             if !self.schedule.any_closed() {
@@ -331,6 +330,9 @@ impl Running {
             } else {
                 board.clear(reason);
             }
+        }
+        if self.failures == 0 {
+            board.clear(Reason::ProviderUnavailable);
         }
         if self.dispatch.ledger.fence_holds() {
             board.clear(Reason::StorageSlow);

@@ -3,12 +3,13 @@
 mod base_url;
 mod canonical;
 mod file;
+pub mod text;
 
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use canonical::{CanonicalInput, CanonicalProvider, CanonicalSpec, SpecError};
 pub use file::{
-    FormatChoice, JobFileError, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderKind,
-    ProviderSpec, RateMode, Retry, Route, Tls,
+    FormatChoice, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderKind, ProviderSpec,
+    RateMode, Retry, Route, Tls,
 };
 
 #[cfg(test)]

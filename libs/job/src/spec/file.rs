@@ -12,7 +12,6 @@ use penstock_batchfile::{Endpoint, Format};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use thiserror::Error;
 
 /// One job, as a user describes it. Every field has a default, so that flags and a file may share the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -73,18 +72,6 @@ impl Default for JobSpec {
             keep_parts: false,
             metadata: Metadata::default(),
         }
-    }
-}
-
-/// Why a job file was refused.
-#[derive(Debug, Error)]
-#[error("read the job file: {0}; correct it (docs/job-file.md names every field)")]
-pub struct JobFileError(serde_saphyr::Error);
-
-impl JobSpec {
-    /// Reads the text of a job file: YAML, of which JSON is a part.
-    pub fn parse(text: &str) -> Result<Self, JobFileError> {
-        serde_saphyr::from_str(text).map_err(JobFileError)
     }
 }
 
@@ -290,28 +277,4 @@ pub struct Metadata {
     pub namespace: String,
     /// Its name.
     pub name: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_file_may_be_yaml_or_json_and_leaves_out_what_it_likes() {
-        let yaml = "model: gpt-5.4-mini\nprovider:\n  kind: openai-compatible\n  base_url: http://localhost:8000\n  api_key:\n    env: KEY\nparameters:\n  temperature: 0.5\nlimits:\n  rate: aimd\n  per_model:\n    a: {rpm: 10}\n";
-        let spec = JobSpec::parse(yaml).unwrap();
-        assert_eq!(spec.provider.api_key, Some(KeySource::Env("KEY".to_owned())));
-        assert_eq!(spec.parameters["temperature"], 0.5);
-        assert_eq!(spec.limits.rate, RateMode::Aimd);
-        assert_eq!(spec.limits.per_model["a"].rpm, NonZeroU32::new(10));
-        let json = serde_json::to_string(&spec).unwrap();
-        assert_eq!(JobSpec::parse(&json).unwrap(), spec);
-        assert_eq!(JobSpec::parse("{}").unwrap(), JobSpec::default());
-    }
-
-    #[test]
-    fn an_unknown_field_is_refused_by_name() {
-        let error = JobSpec::parse("limits:\n  rmp: 5\n").unwrap_err().to_string();
-        assert!(error.contains("rmp"), "{error}");
-    }
 }
