@@ -3,11 +3,12 @@
 use penstock_job::ExitCode;
 
 use crate::{
-    arguments::{Command, Simulation},
+    arguments::{Command, Simulation, ViewArguments},
     cancel,
     error::CommandError,
+    lines::Lines,
     logs, run, simulate, status, validate, verify,
-    view::Screen,
+    view::{Event, Screen},
 };
 
 /// Carries a command out, says on stderr why it failed if it did, and returns the code to exit with.
@@ -16,7 +17,7 @@ pub(crate) fn execute(command: Command) -> ExitCode {
     logs::install(screen.clone());
     in_runtime(command, &screen).unwrap_or_else(|error| {
         screen.clear();
-        screen.say(&error.message());
+        screen.say(&format!("penstock: {}", error.message()));
         error.exit_code()
     })
 }
@@ -26,15 +27,40 @@ fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandErro
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::Runtime)?;
     let outcome = runtime.block_on(async {
         match command {
-            Command::Run(arguments) => run::run(*arguments, screen).await,
-            Command::Validate(arguments) => validate::validate(&arguments).await,
-            Command::Cancel(arguments) => cancel::cancel(&arguments, screen).await,
-            Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments).await,
+            Command::Run(arguments) => {
+                let view = arguments.view;
+                last_event(view, run::run(*arguments, screen).await)
+            }
+            Command::Validate(arguments) => validate::validate(&arguments, screen).await,
+            Command::Cancel(arguments) => {
+                last_event(arguments.view, cancel::cancel(&arguments, screen).await)
+            }
+            Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments, screen).await,
             Command::Verify(arguments) => verify::verify(&arguments).await,
             Command::Status(arguments) => status::status(&arguments),
         }
     });
     // A second Ctrl-C ends the process at once, whatever still blocks a thread; otherwise nothing is left to wait for.
     runtime.shutdown_background();
+    outcome
+}
+
+/// With `--json` a failure is the last event too.
+fn last_event(
+    view: ViewArguments,
+    outcome: Result<ExitCode, CommandError>,
+) -> Result<ExitCode, CommandError> {
+    if view.json
+        && let Err(error) = &outcome
+    {
+        let mut stdout = Lines::stdout();
+        stdout.json(&Event::Failed {
+            message: &error.message(),
+            reason: error.reason(),
+            exit_code: error.exit_code().code(),
+        });
+        // The same is said on stderr, and this failure is the one to tell.
+        let _ = stdout.flush();
+    }
     outcome
 }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use crate::{
     cancel::CancelError,
     folder::FolderError,
+    lines::LinesLost,
     run::{InputError, OccupiedError},
     spec_file::SpecFileError,
     verify::VerifyError,
@@ -68,6 +69,9 @@ pub(crate) enum CommandError {
     /// The run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// What was found does not reach the reader.
+    #[error(transparent)]
+    Lines(#[from] LinesLost),
     /// A second Ctrl-C.
     #[error("wait for the answers in flight")]
     Interrupted,
@@ -85,6 +89,7 @@ impl CommandError {
             | Self::NoJob(_)
             | Self::Provider(_)
             | Self::Simulator(_)
+            | Self::Lines(_)
             | Self::RunLock(RunLockError::Storage(_)) => ExitCode::Configuration,
             Self::Input(error) => error.exit_code(),
             Self::Occupied(_) => ExitCode::OutputOccupied,
@@ -111,12 +116,12 @@ impl CommandError {
         }
     }
 
-    /// What is said about it.
+    /// What went wrong and what to do, as a sentence.
     pub(crate) fn message(&self) -> String {
         match self {
             // It was asked for, so it is no failure.
             Self::Interrupted => "stopped at once; the same command goes on from what is stored".to_owned(),
-            error => format!("penstock: failed to {error}"),
+            error => format!("failed to {error}"),
         }
     }
 }

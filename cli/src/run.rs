@@ -26,39 +26,17 @@ pub(crate) use self::{
     occupied::OccupiedError,
 };
 use crate::{
-    arguments::{RunArguments, ViewArguments},
+    arguments::RunArguments,
     error::CommandError,
     folder::{Folder, Standing},
-    lines::Lines,
     signals::Signals,
     spec_file,
     view::{Event, Reporter, Screen, Summary, ending_exit_code},
 };
 
-/// Runs or resumes a job. With `--json` a failure is the last event too.
+/// Runs or resumes a job.
 pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<ExitCode, CommandError> {
-    let view = arguments.view;
-    let outcome = run_job(arguments, view, screen).await;
-    if view.json
-        && let Err(error) = &outcome
-    {
-        let mut stdout = Lines::stdout();
-        stdout.json(&Event::Failed {
-            message: &error.to_string(),
-            reason: error.reason(),
-            exit_code: error.exit_code().code(),
-        });
-        stdout.flush();
-    }
-    outcome
-}
-
-async fn run_job(
-    arguments: RunArguments,
-    view: ViewArguments,
-    screen: &Screen,
-) -> Result<ExitCode, CommandError> {
-    let take_over = arguments.take_over;
+    let (view, take_over) = (arguments.view, arguments.take_over);
     let mut signals = Signals::listen()?;
     let file = arguments.job.as_deref().map(spec_file::read::<JobSpec>).transpose()?;
     let mut spec = arguments.over(file.unwrap_or_default());

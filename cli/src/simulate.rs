@@ -6,23 +6,30 @@ use penstock_simulator::{
 };
 
 use crate::{
-    arguments::ProviderArguments, error::CommandError, lines::Lines, signals::Signals, spec_file,
-    view::grouped,
+    arguments::ProviderArguments,
+    error::CommandError,
+    lines::Lines,
+    signals::Signals,
+    spec_file,
+    view::{Screen, grouped},
 };
 
 /// Serves until a signal. The first line on stdout is the base URL; the counts follow at the end, on stderr.
-pub(crate) async fn provider(arguments: ProviderArguments) -> Result<ExitCode, CommandError> {
+pub(crate) async fn provider(
+    arguments: ProviderArguments,
+    screen: &Screen,
+) -> Result<ExitCode, CommandError> {
     let mut signals = Signals::listen()?;
     let file = arguments.settings.as_deref().map(spec_file::read::<ProviderSettings>).transpose()?;
     let listen = arguments.listen;
     let server = Server::start(over(arguments, file.unwrap_or_default()), listen).await?;
     let mut stdout = Lines::stdout();
     stdout.text(&server.base_url());
-    stdout.flush();
+    stdout.flush()?;
     signals.next().await;
     let requests = server.requests();
     server.shutdown().await;
-    eprintln!("{}", told(requests));
+    screen.say(&told(requests));
     Ok(ExitCode::Completed)
 }
 

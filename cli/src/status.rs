@@ -59,7 +59,7 @@ pub(crate) fn status(arguments: &FolderArguments) -> Result<ExitCode, CommandErr
     } else {
         stdout.text(&status.text(&place));
     }
-    stdout.flush();
+    stdout.flush()?;
     Ok(ExitCode::Completed)
 }
 

@@ -10,8 +10,12 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    arguments::ValidateArguments, error::CommandError, lines::Lines, run::InputError, signals::Signals,
-    view::grouped,
+    arguments::ValidateArguments,
+    error::CommandError,
+    lines::Lines,
+    run::InputError,
+    signals::Signals,
+    view::{Screen, grouped},
 };
 
 /// One invalid line, with `--json`.
@@ -30,7 +34,10 @@ struct InvalidLine<'a> {
 }
 
 /// Checks a file: the invalid lines on stdout, the figures on stderr.
-pub(crate) async fn validate(arguments: &ValidateArguments) -> Result<ExitCode, CommandError> {
+pub(crate) async fn validate(
+    arguments: &ValidateArguments,
+    screen: &Screen,
+) -> Result<ExitCode, CommandError> {
     let input = FileInput::open(&arguments.input).await.map_err(InputError::Storage)?;
     let max_line_bytes = JobSpec::default().max_line_bytes;
     let named = arguments.format.named();
@@ -75,9 +82,9 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> Result<ExitCode, 
             work.await?
         }
     };
-    stdout.lock().unwrap_or_else(PoisonError::into_inner).flush();
+    stdout.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
     let rejected = summary.rejected.len();
-    eprintln!("{}", figures(&arguments.input.display().to_string(), format, &summary));
+    screen.say(&figures(&arguments.input.display().to_string(), format, &summary));
     Ok(if rejected > 0 || summary.lines == 0 { ExitCode::Failed } else { ExitCode::Completed })
 }
 

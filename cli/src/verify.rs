@@ -99,8 +99,10 @@ pub(crate) async fn verify(arguments: &FolderArguments) -> Result<ExitCode, Comm
         }
         Err(_) => {}
     }
-    stdout.flush();
-    proven.map(|_| ExitCode::Completed)
+    let reached = stdout.flush();
+    proven?;
+    reached?;
+    Ok(ExitCode::Completed)
 }
 
 async fn prove(folder: &Folder) -> Result<Proof, CommandError> {

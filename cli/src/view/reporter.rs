@@ -88,8 +88,14 @@ impl Reporter {
     /// Something that only programs want to know.
     pub(crate) fn event(&mut self, event: &Event<'_>) {
         if self.mode == Mode::Json {
-            self.stdout.json(event);
-            self.stdout.flush();
+            write(&mut self.stdout, &self.screen, event);
+        }
+    }
+
+    /// Something that only people want to know.
+    pub(crate) fn note(&self, text: &str) {
+        if matches!(self.mode, Mode::Live | Mode::Plain) {
+            self.screen.say(text);
         }
     }
 
@@ -122,8 +128,7 @@ impl Reporter {
             Mode::Live => self.screen.draw(&live::panel(&moment, Screen::columns())),
             Mode::Plain => self.screen.say(&plain::line(&moment)),
             Mode::Json => {
-                self.stdout.json(&Event::Progress(Picture::of(&moment)));
-                self.stdout.flush();
+                write(&mut self.stdout, &self.screen, &Event::Progress(Picture::of(&moment)));
             }
             Mode::Quiet => {}
         }
@@ -136,7 +141,7 @@ impl Reporter {
         }
         self.stopping = Some(wait);
         match self.mode {
-            Mode::Plain => self.screen.say("stopping: what is known is stored; Ctrl-C again stops at once"),
+            Mode::Plain => self.note("stopping: what is known is stored; Ctrl-C again stops at once"),
             Mode::Json => self.event(&Event::Stopping { wait_seconds: wait.as_secs() }),
             Mode::Live | Mode::Quiet => {}
         }
@@ -185,6 +190,14 @@ impl Reporter {
             self.shown = Some((shown, now));
         }
         due
+    }
+}
+
+/// Writes an event; a job is worth more than the account of it.
+fn write(stdout: &mut Lines, screen: &Screen, event: &Event<'_>) {
+    stdout.json(event);
+    if let Err(error) = stdout.flush() {
+        screen.say(&format!("failed to {error}; the job goes on without events"));
     }
 }
 

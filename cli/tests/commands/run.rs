@@ -121,6 +121,20 @@ fn events_are_one_json_object_a_line_and_end_with_the_result() {
     assert_eq!((&last["event"], &last["reason"]), (&"failed".into(), &"OutputOccupied".into()));
 }
 
+/// The answers are worth more than the account of how they came.
+#[test]
+fn events_that_cannot_be_written_do_not_stop_the_job() {
+    let world = World::new();
+    let input = world.prompts(10);
+    let mut run = world.run_command(&input, &["--json"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let said = run.stdout(full).output().unwrap();
+    assert_eq!(said.status.code(), Some(0));
+    let told = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(told.matches("failed to write to stdout").count(), 1, "{told}");
+    world.say(&["verify", "out"]).ended(0);
+}
+
 #[test]
 fn quiet_says_only_what_came_out() {
     let world = World::new();

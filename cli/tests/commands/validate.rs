@@ -59,3 +59,17 @@ fn a_simulated_provider_says_where_it_is_and_serves_until_it_is_told_to_stop() {
     world.write("settings.json", "{\"sed\": 1}");
     world.say(&["simulate", "provider", "--settings", "settings.json"]).ended(64).told("sed");
 }
+
+/// A report that is cut short looks like a report of fewer faults.
+#[test]
+fn a_report_that_cannot_be_written_is_a_failure_and_words_that_cannot_are_none() {
+    let world = World::new();
+    world.write("in.jsonl", "nonsense\n{\"prompt_id\": 1, \"prompt\": \"a\"}\n");
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut report = world.penstock(["validate", "in.jsonl", "--format", "prompts"]);
+    let said = report.stdout(full()).output().unwrap();
+    assert_eq!(said.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("failed to write to stdout"));
+    let mut words = world.penstock(["validate", "in.jsonl", "--format", "prompts"]);
+    assert_eq!(words.stderr(full()).output().unwrap().status.code(), Some(3));
+}
