@@ -42,6 +42,15 @@ pub(crate) enum CancelError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// Nobody wants to wait for it any more.
+    #[error(
+        "wait for the run of this job, pid {pid}, to leave: interrupted; it was asked to stop, so run `penstock cancel` \
+         again when it has"
+    )]
+    Interrupted {
+        /// Whose process.
+        pid: u32,
+    },
     /// It does not leave.
     #[error(
         "stop the run of this job, pid {pid}: it still drains; run `penstock cancel` again when it has ended"
@@ -57,6 +66,7 @@ impl CancelError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Unknown | Self::Slow { .. } => ExitCode::ClaimLost,
+            Self::Interrupted { .. } => ExitCode::Stopped,
             Self::Signal { .. } => ExitCode::Configuration,
         }
     }
@@ -68,7 +78,16 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
     let mut signals = Signals::listen()?;
     // Without a job there is nothing to lock, and no folder is made.
     target(&folder)?;
-    let _lock = hold(&folder).await?;
+    let _lock = match RunLock::acquire(folder.root()) {
+        Err(RunLockError::Held { pid, .. }) => {
+            let pid = pid.ok_or(CancelError::Unknown)?;
+            let reporter = Reporter::new(arguments.view, screen, String::new());
+            reporter
+                .note(&format!("asking the run of this job, pid {pid}, to store what is answered and leave"));
+            evict(&folder, pid, &mut signals).await?
+        }
+        taken => taken?,
+    };
     let (spec, heading) = match target(&folder)? {
         Target::Live(spec) => {
             let heading = format!("cancelling {}", folder.root().display());
@@ -119,23 +138,21 @@ fn target(folder: &Folder) -> Result<Target, CommandError> {
     }
 }
 
-/// Takes the run lock, asking a run that holds it to stop.
-async fn hold(folder: &Folder) -> Result<RunLock, CommandError> {
-    let pid = match RunLock::acquire(folder.root()) {
-        Ok(lock) => return Ok(lock),
-        Err(RunLockError::Held { pid: None, .. }) => return Err(CancelError::Unknown.into()),
-        Err(RunLockError::Held { pid: Some(pid), .. }) => pid,
-        Err(error) => return Err(error.into()),
-    };
+/// Asks the run that holds the run lock to stop, and takes the lock when it has.
+async fn evict(folder: &Folder, pid: u32, signals: &mut Signals) -> Result<RunLock, CommandError> {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(CancelError::Unknown)?;
     kill_process(process, Signal::TERM).map_err(|errno| CancelError::Signal { pid, source: errno.into() })?;
     let until = Instant::now() + PATIENCE;
     loop {
         match RunLock::acquire(folder.root()) {
             Ok(lock) => return Ok(lock),
-            Err(RunLockError::Held { .. }) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            Err(RunLockError::Held { .. }) if Instant::now() < until => {}
             Err(RunLockError::Held { .. }) => return Err(CancelError::Slow { pid }.into()),
             Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            _ = signals.next() => return Err(CancelError::Interrupted { pid }.into()),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `penstock cancel`.
 
+use std::io::BufRead;
+
 use penstock_simulator::{Distribution, Latency, ProviderSettings};
 use rustix::process::Signal;
 
@@ -54,5 +56,24 @@ fn a_finished_job_stays_as_it_is_and_an_empty_folder_is_no_job() {
     world.run(&world.prompts(5), &[]).ended(0);
     world.say(&["cancel", "out"]).ended(0).told("already completed");
     world.say(&["cancel", "nowhere"]).ended(64).told("there is none");
+    let failed = world.say(&["cancel", "nowhere", "--json"]).ended(64).json();
+    assert_eq!((&failed[0]["event"], &failed[0]["exit_code"]), (&"failed".into(), &64.into()));
     assert!(!world.path("nowhere").exists());
+}
+
+/// The run drains for ten seconds.
+#[test]
+fn whoever_waits_for_a_run_to_leave_is_told_and_need_not() {
+    let latency = Latency { start_ms: Distribution::Constant(60_000.0), ..Latency::default() };
+    let world = World::with(ProviderSettings { latency, ..ProviderSettings::default() });
+    let input = world.prompts(3);
+    let mut run = start(world.run_command(&input, &[]));
+    world.await_requests(3);
+    let mut cancel = start(world.penstock(["cancel", "out"]));
+    let mut told = String::new();
+    cancel.stderr().read_line(&mut told).unwrap();
+    assert!(told.contains(&format!("pid {}", run.pid())), "{told}");
+    cancel.signal(Signal::INT);
+    cancel.end().ended(75);
+    assert!(!world.path("out/receipt.json").exists());
 }

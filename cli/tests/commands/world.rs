@@ -6,7 +6,7 @@ use std::{
     io::BufReader,
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Output, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -158,6 +158,11 @@ impl Running {
     /// What it writes from now on; not part of what it has said at its end.
     pub(crate) fn stdout(&mut self) -> BufReader<ChildStdout> {
         BufReader::new(self.child().stdout.take().unwrap())
+    }
+
+    /// What it says from now on; not part of what it has said at its end.
+    pub(crate) fn stderr(&mut self) -> BufReader<ChildStderr> {
+        BufReader::new(self.child().stderr.take().unwrap())
     }
 
     pub(crate) fn signal(&mut self, signal: Signal) {
