@@ -27,9 +27,20 @@ pub(crate) struct Arguments {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 completed, 3 failed or input refused, 4 cancelled or expired, 64 something must be corrected first,
-65 the output belongs to another job, 66 stored files are damaged, 69 the storage does not answer, 75 stopped,
-76 another process runs the job, 130 stopped at once. PENSTOCK_LOG=info (or debug) shows more of what happens.";
+Exit codes:
+    0  completed; verify: the receipt holds; validate: every line is valid
+    3  failed, or the input was refused; validate: a line is invalid
+    4  cancelled or expired
+   64  something must be corrected first
+   65  the output belongs to another job
+   66  stored files are damaged; verify: the receipt is contradicted
+   69  the storage does not answer
+   70  a defect of Penstock; nothing was published
+   75  stopped; the same command goes on
+   76  another process runs the job
+  130  stopped at once
+
+PENSTOCK_LOG=info (or debug) shows more of what happens.";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -40,7 +51,7 @@ pub(crate) enum Command {
     Validate(ValidateArguments),
     /// Derive a job's receipt again from its output folder alone, and name the first contradiction
     Verify(FolderArguments),
-    /// Say where a job is, and why it is not further
+    /// Say where a job is, who runs it, and what to do next
     Status(FolderArguments),
     /// End a job before it is done; what was answered is published
     Cancel(CancelArguments),
@@ -107,8 +118,18 @@ pub(crate) struct ViewArguments {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+    use penstock_job::ExitCode;
 
     use super::*;
+
+    #[test]
+    fn the_help_names_every_exit_code() {
+        let told: Vec<_> = EXIT_CODES
+            .lines()
+            .filter_map(|line| line.split_whitespace().next()?.parse::<u8>().ok())
+            .collect();
+        assert_eq!(told, ExitCode::ALL.map(ExitCode::code));
+    }
 
     #[test]
     fn names_and_values_of_the_arguments_do_not_contradict_one_another() {

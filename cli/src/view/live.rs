@@ -93,12 +93,15 @@ fn lines(moment: &Moment<'_>) -> String {
 
 fn rate(moment: &Moment<'_>) -> String {
     let progress = moment.progress;
-    let requests = moment.pace.requests_per_second().map_or_else(|| "-".to_owned(), request_rate);
-    let mut text = format!("{requests} · 429s {}", throttled_share(progress.throttled, progress.sent));
-    if !progress.rate.is_empty() {
-        text = format!("{text} · {}", progress.rate);
+    let requests = request_rate(moment.pace.requests_per_second());
+    let share = throttled_share(progress.throttled, progress.sent);
+    // What the learner believes is often also what holds the job back; then it stands there.
+    let is_told = progress.reason.as_ref().is_some_and(|(_, evidence)| *evidence == progress.rate);
+    if progress.rate.is_empty() || (is_told && moment.stopping.is_none()) {
+        format!("{requests} · 429s {share}")
+    } else {
+        format!("{requests} · 429s {share} · {}", progress.rate)
     }
-    text
 }
 
 fn tokens(moment: &Moment<'_>) -> String {
@@ -185,6 +188,18 @@ mod tests {
         ] {
             assert!(drawn.contains(told), "{told} is not in\n{drawn}");
         }
+    }
+
+    #[test]
+    fn a_rate_that_is_also_the_reason_is_told_once() {
+        let learning = "10/min: the start".to_owned();
+        let progress = Progress {
+            reason: Some((Reason::Learning, learning.clone())),
+            rate: learning.clone(),
+            ..progress()
+        };
+        assert_eq!(drawn(&progress, None).matches(&learning).count(), 1);
+        assert_eq!(drawn(&progress, Some(Duration::ZERO)).matches(&learning).count(), 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) fn line(moment: &Moment<'_>) -> String {
         return stage_word(progress.stage).to_owned();
     }
     let done = done(progress);
-    let requests = moment.pace.requests_per_second().map_or_else(|| "-".to_owned(), request_rate);
+    let requests = request_rate(moment.pace.requests_per_second());
     let eta = live::eta(moment.pace.remaining(progress.lines.saturating_sub(done)));
     let mut text = format!(
         "{}  {}  {} / {}  {} · in flight {} · {requests} · 429s {} · ETA {eta}",
@@ -61,7 +61,7 @@ mod tests {
         };
         assert_eq!(
             line(&moment),
-            "running  1.0 %  3 / 300  succeeded 0 · failed 0 · rejected 3 · in flight 9 · - · 429s 0.0 % · ETA - · \
+            "running  1.0 %  3 / 300  succeeded 0 · failed 0 · rejected 3 · in flight 9 · - requests/s · 429s 0.0 % · ETA - · \
              AtOwnLimit: 60 a minute"
         );
     }

@@ -57,8 +57,12 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
-/// A rate per second, per minute where that says more: `312 requests/s`, `4.2 requests/s`, `42 requests/min`.
-pub(super) fn request_rate(per_second: f64) -> String {
+/// A rate per second, per minute where that says more: `312 requests/s`, `4.2 requests/s`, `42 requests/min`;
+/// `- requests/s` where none is known yet.
+pub(super) fn request_rate(per_second: Option<f64>) -> String {
+    let Some(per_second) = per_second else {
+        return "- requests/s".to_owned();
+    };
     if per_second >= 100.0 {
         format!("{per_second:.0} requests/s")
     } else if per_second >= 1.0 {
@@ -112,8 +116,9 @@ mod tests {
 
     #[test]
     fn slow_rates_are_told_per_minute() {
-        assert_eq!(request_rate(312.4), "312 requests/s");
-        assert_eq!(request_rate(4.25), "4.2 requests/s");
-        assert_eq!(request_rate(0.7), "42 requests/min");
+        assert_eq!(request_rate(Some(312.4)), "312 requests/s");
+        assert_eq!(request_rate(Some(4.25)), "4.2 requests/s");
+        assert_eq!(request_rate(Some(0.7)), "42 requests/min");
+        assert_eq!(request_rate(None), "- requests/s");
     }
 }
