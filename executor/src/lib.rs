@@ -32,6 +32,7 @@ mod error;
 mod finalise;
 mod halt;
 mod ingest;
+mod input;
 mod job;
 mod launch;
 mod ledger;

@@ -151,7 +151,8 @@ where
     read().await
 }
 
-async fn within<T>(
+/// A call that has not come back after `limit` counts as one that may work the next time.
+pub(crate) async fn within<T>(
     limit: Duration,
     action: Action,
     object: impl std::fmt::Display,
