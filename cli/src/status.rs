@@ -34,7 +34,7 @@ struct Status {
     epoch: u32,
     /// Non-blank lines of the input.
     lines: u64,
-    /// Lines with an outcome, as of the last checkpoint.
+    /// Lines with an outcome, as of the last checkpoint: what was answered since is stored too.
     done: u64,
     /// How many lines ended in which way.
     outcomes: Outcomes,
@@ -150,7 +150,9 @@ impl Status {
         let mut row = |label: &str, value: String| rows.push(format!("  {label:11} {value}"));
         if self.lines > 0 {
             let share = percent(self.done, self.lines);
-            row("lines", format!("{} of {} done ({share})", grouped(self.done), grouped(self.lines)));
+            // What was answered since the last checkpoint is stored too, and counted when the job goes on.
+            let bound = if self.checkpoint_age_ms.is_some() { "at least " } else { "" };
+            row("lines", format!("{bound}{} of {} done ({share})", grouped(self.done), grouped(self.lines)));
             if self.done > 0 {
                 row("outcomes", outcomes::counts(&self.outcomes));
             }
@@ -191,5 +193,11 @@ mod tests {
         let stopped = live(false, "out");
         assert_eq!(stopped.state, "Stopped");
         assert!(stopped.text("out").contains("run the same command again"));
+    }
+
+    #[test]
+    fn what_a_checkpoint_counts_is_told_as_a_lower_bound() {
+        let stopped = Status { lines: 300, checkpoint_age_ms: Some(15_000), ..live(false, "out") };
+        assert!(stopped.text("out").contains("at least 0 of 300 done"), "{}", stopped.text("out"));
     }
 }

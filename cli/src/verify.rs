@@ -139,7 +139,7 @@ fn receipt(folder: &Folder) -> Result<Receipt, CommandError> {
             let done = state.completed.len() + state.input.rejected;
             let lines = state.input.lines;
             let share = percent(done, lines);
-            let far = format!("{} of {} lines are done ({share})", grouped(done), grouped(lines));
+            let far = format!("at least {} of {} lines are done ({share})", grouped(done), grouped(lines));
             VerifyError::NotOver(far).into()
         }
         Standing::Validated(_) => VerifyError::NotOver("nothing was sent".to_owned()).into(),

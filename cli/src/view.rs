@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use penstock_executor::{Progress, Stage};
 
-use self::pace::Pace;
+use self::pace::{Pace, Remaining};
 pub(crate) use self::{
     event::Event,
     quantity::{duration, grouped, percent},
@@ -45,6 +45,14 @@ struct Moment<'a> {
     elapsed: Duration,
     /// How long answers are awaited, once the run was asked to stop.
     stopping: Option<Duration>,
+}
+
+impl Moment<'_> {
+    /// The time until every line is done; a run that was asked to stop will not see that.
+    fn remaining(&self) -> Option<Remaining> {
+        let left = self.progress.lines.saturating_sub(done(self.progress));
+        if self.stopping.is_none() { self.pace.remaining(left) } else { None }
+    }
 }
 
 /// Lines with an outcome, the rejected ones among them.
@@ -75,7 +83,31 @@ fn throttled_share(throttled: u64, sent: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use penstock_job::state::PartOutcomes;
+
     use super::*;
+
+    #[test]
+    fn a_run_that_is_stopping_has_no_time_left_to_tell() {
+        let mut pace = Pace::default();
+        for second in 0..60 {
+            let outcomes = PartOutcomes { succeeded: second, ..PartOutcomes::default() };
+            pace.record(
+                Duration::from_secs(second),
+                &Progress { lines: 300, outcomes, ..Progress::default() },
+            );
+        }
+        let progress = Progress { lines: 300, ..Progress::default() };
+        let moment = Moment {
+            heading: "in",
+            progress: &progress,
+            pace: &pace,
+            elapsed: Duration::ZERO,
+            stopping: None,
+        };
+        assert!(moment.remaining().is_some());
+        assert_eq!(Moment { stopping: Some(Duration::ZERO), ..moment }.remaining(), None);
+    }
 
     #[test]
     fn a_single_refusal_shows_in_the_share() {

@@ -117,7 +117,7 @@ pub(crate) struct Picture<'a> {
     rate: &'a str,
     /// Why the job is not further; `null` when nothing holds it back.
     reason: Option<Cause<'a>>,
-    /// Time until every line is done; `null` until it means something.
+    /// Time until every line is done; `null` until it means something, and while the run is stopping.
     eta_seconds: Option<Eta>,
     /// Since the last checkpoint; `null` before the first.
     checkpoint_age_ms: Option<u64>,
@@ -146,7 +146,6 @@ impl<'a> Picture<'a> {
     pub(super) fn of(moment: &Moment<'a>) -> Self {
         let Moment { progress, pace, elapsed, .. } = *moment;
         let done = done(progress);
-        let remaining = pace.remaining(progress.lines.saturating_sub(done));
         Self {
             stage: stage_word(progress.stage),
             elapsed_ms: milliseconds(elapsed),
@@ -170,7 +169,7 @@ impl<'a> Picture<'a> {
                 evidence,
                 help: word.help(),
             }),
-            eta_seconds: remaining.map(|remaining| Eta {
+            eta_seconds: moment.remaining().map(|remaining| Eta {
                 expected: remaining.expected.as_secs(),
                 low: remaining.low.as_secs(),
                 high: remaining.high.as_secs(),

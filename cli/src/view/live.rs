@@ -58,7 +58,7 @@ fn bar(moment: &Moment<'_>, width: usize) -> String {
         percent(done, progress.lines),
         grouped(done),
         grouped(progress.lines),
-        eta(moment.pace.remaining(progress.lines.saturating_sub(done)))
+        eta(moment.remaining())
     );
     let columns = width.saturating_sub(figures.len() + 4).clamp(10, LONGEST_BAR);
     let filled = usize::try_from(per_mille(done, progress.lines)).unwrap_or(0) * columns / 1_000;

@@ -14,7 +14,7 @@ pub(super) fn line(moment: &Moment<'_>) -> String {
     }
     let done = done(progress);
     let requests = request_rate(moment.pace.requests_per_second());
-    let eta = live::eta(moment.pace.remaining(progress.lines.saturating_sub(done)));
+    let eta = live::eta(moment.remaining());
     let mut text = format!(
         "{}  {}  {} / {}  {} · in flight {} · {requests} · 429s {} · ETA {eta}",
         stage_word(progress.stage),
