@@ -117,10 +117,48 @@ pub(crate) struct ViewArguments {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use clap::CommandFactory;
     use penstock_job::ExitCode;
 
     use super::*;
+    use crate::documented;
+
+    /// Each command with its name as it is typed, those of `simulate` by both words.
+    fn commands() -> Vec<(String, clap::Command)> {
+        let whole = Arguments::command();
+        let named = |command: &clap::Command| (command.get_name().to_owned(), command.clone());
+        let (leaves, groups): (Vec<_>, Vec<_>) =
+            whole.get_subcommands().map(named).partition(|(_, command)| !command.has_subcommands());
+        let inner = groups.iter().flat_map(|(group, command)| {
+            command
+                .get_subcommands()
+                .map(move |inner| (format!("{group} {}", inner.get_name()), inner.clone()))
+        });
+        leaves.into_iter().chain(inner).collect()
+    }
+
+    #[test]
+    fn the_documented_commands_and_exit_codes_are_those_of_the_program() {
+        let rows = documented::table("Commands");
+        let told: Vec<_> = rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(told, commands().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>());
+        let codes: BTreeSet<_> = rows.iter().flat_map(|row| row[2].split(", ")).collect();
+        let real: Vec<_> = ExitCode::ALL.iter().map(|code| code.code().to_string()).collect();
+        assert_eq!(codes, real.iter().map(String::as_str).collect());
+    }
+
+    #[test]
+    fn the_documented_flags_are_those_of_the_program() {
+        for (name, command) in commands() {
+            let rows = documented::table(&format!("penstock {name}"));
+            let told: BTreeSet<_> = rows.iter().map(|row| row[0].split(' ').next().unwrap()).collect();
+            let flags = command.get_arguments().filter_map(|argument| argument.get_long());
+            let flags: BTreeSet<_> = flags.map(|flag| format!("--{flag}")).collect();
+            assert_eq!(told, flags.iter().map(String::as_str).collect(), "penstock {name}");
+        }
+    }
 
     #[test]
     fn the_help_names_every_exit_code() {

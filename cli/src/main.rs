@@ -19,6 +19,8 @@ mod arguments;
 mod attend;
 mod cancel;
 mod commands;
+#[cfg(test)]
+mod documented;
 mod error;
 mod folder;
 mod lines;

@@ -181,6 +181,19 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_fields_are_those_of_the_program() {
+        let least = live(false, "out");
+        let most = Status {
+            reason: Some(Reason::EmptyInput),
+            pid: Some(7),
+            checkpoint_age_ms: Some(0),
+            ..live(true, "out")
+        };
+        let written = [least, most].map(|status| serde_json::to_value(status).unwrap());
+        crate::documented::check_fields("status --json", &written);
+    }
+
+    #[test]
     fn an_empty_folder_holds_a_job_only_while_somebody_runs_there() {
         assert_eq!(nothing(None), None);
         let status = nothing(Some(Holder { pid: Some(7) })).unwrap();

@@ -123,6 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documented_fields_are_those_of_the_program() {
+        let invalid = InvalidLine { line_number: 1, byte_offset: 0, ordinal: 0, code: "", message: "" };
+        let written = serde_json::to_value(&invalid).unwrap();
+        crate::documented::check_fields("validate --json", &[written]);
+    }
+
+    #[test]
     fn a_line_is_told_so_that_an_editor_can_jump_to_it() {
         let invalid = InvalidLine {
             line_number: 3,

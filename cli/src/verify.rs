@@ -208,3 +208,36 @@ fn told(folder: &Folder, proof: &Proof) -> String {
     ]
     .join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use penstock_batchfile::Ordinal;
+
+    use super::*;
+    use crate::documented;
+
+    #[test]
+    fn the_documented_fields_are_those_of_the_program() {
+        let proof = |identity_sum| Proof {
+            holds: true,
+            identity: String::new(),
+            ending: ReceiptEnding::Completed,
+            lines: 1,
+            outcomes: Outcomes::default(),
+            files: 1,
+            bytes: 1,
+            identity_sum,
+            decision: String::new(),
+            input: InputCheck::Agrees,
+        };
+        let proofs = [proof(Some(String::new())), proof(None)];
+        let proofs = proofs.map(|proof| serde_json::to_value(proof).unwrap());
+        documented::check_fields("verify --json, the receipt holds", &proofs);
+        let plain = Contradiction::of("receipt.json", "wrong");
+        let precise = Contradiction::of("receipt.json", "wrong").at_line(1).about(Ordinal::new(0));
+        let refutations = [plain, precise].map(|contradiction| {
+            serde_json::to_value(Refutation { holds: false, contradiction: &contradiction }).unwrap()
+        });
+        documented::check_fields("verify --json, something contradicts it", &refutations);
+    }
+}

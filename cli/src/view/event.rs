@@ -195,10 +195,99 @@ pub(super) fn milliseconds(duration: std::time::Duration) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
+    use penstock_executor::Stage;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::view::pace::Pace;
+    use crate::{documented, view::pace::Pace};
+
+    /// The picture of a moment in which everything is known, and of one in which nothing is.
+    fn pictures() -> [Value; 2] {
+        let mut pace = Pace::default();
+        let mut progress = Progress {
+            lines: 300,
+            reason: Some((Reason::AtOwnLimit, String::new())),
+            checkpoint_age: Some(Duration::ZERO),
+            ..Progress::default()
+        };
+        for second in 0..60 {
+            progress.outcomes.succeeded = second;
+            pace.record(Duration::from_secs(second), &progress);
+        }
+        [(&progress, &pace), (&Progress::default(), &Pace::default())].map(|(progress, pace)| {
+            let moment = Moment { heading: "in", progress, pace, elapsed: Duration::ZERO, stopping: None };
+            value(&Event::Progress(Picture::of(&moment)))
+        })
+    }
+
+    /// Each kind of event, with all that it may hold and with as little as it may hold.
+    fn samples() -> Vec<Vec<Value>> {
+        let finished = |elapsed_ms: Option<u64>| Event::Finished {
+            ending: ReceiptEnding::Completed,
+            before: elapsed_ms.is_none(),
+            lines: 1,
+            outcomes: Outcomes::default(),
+            sent: 1,
+            throttled: 0,
+            results: vec![String::new()],
+            errors: vec![String::new()],
+            receipt: String::new(),
+            elapsed_ms,
+            exit_code: 0,
+        };
+        let failed = |reason| Event::Failed { message: "", reason, exit_code: 3 };
+        let values = |events: &[Event<'_>]| events.iter().map(value).collect::<Vec<_>>();
+        vec![
+            values(&[Event::Started { input: "", output: "", identity: "" }]),
+            values(&[Event::Validating { percent: 0, comparing_ids: false }]),
+            pictures().to_vec(),
+            values(&[Event::Stopping { wait_seconds: 0 }]),
+            values(&[finished(Some(1)), finished(None)]),
+            values(&[Event::Stopped { done: 0, lines: 0, exit_code: 75 }]),
+            values(&[failed(Some(Reason::EmptyInput)), failed(None)]),
+        ]
+    }
+
+    /// An event as it is written. Whoever adds a kind is led here, and from here to the samples.
+    fn value(event: &Event<'_>) -> Value {
+        let kind = match event {
+            Event::Started { .. } => "started",
+            Event::Validating { .. } => "validating",
+            Event::Progress(_) => "progress",
+            Event::Stopping { .. } => "stopping",
+            Event::Finished { .. } => "finished",
+            Event::Stopped { .. } => "stopped",
+            Event::Failed { .. } => "failed",
+        };
+        let value = serde_json::to_value(event).unwrap();
+        assert_eq!(value["event"], kind);
+        value
+    }
+
+    #[test]
+    fn the_documented_events_and_their_fields_are_those_of_the_program() {
+        let samples = samples();
+        let kinds: Vec<_> = samples.iter().map(|events| events[0]["event"].as_str().unwrap()).collect();
+        assert_eq!(documented::headings("###", "Events"), kinds);
+        for (kind, events) in kinds.iter().zip(&samples) {
+            documented::check_fields(kind, events);
+        }
+    }
+
+    #[test]
+    fn the_documented_stages_are_those_of_the_program() {
+        let row = documented::table("progress").into_iter().find(|row| row[0] == "stage").unwrap();
+        let words: Vec<_> = row[2].split(", ").map(str::to_owned).collect();
+        let stages = [
+            Stage::Claiming,
+            Stage::Running,
+            Stage::Draining,
+            Stage::Ending,
+            Stage::Reconciling,
+            Stage::Publishing,
+        ];
+        assert_eq!(words, stages.map(stage_word));
+    }
 
     #[test]
     fn a_moment_is_one_flat_object_that_names_its_kind() {
