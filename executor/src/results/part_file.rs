@@ -5,7 +5,8 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io,
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -59,13 +60,9 @@ impl PartFile {
         })
     }
 
-    /// Appends whole records, or nothing: after a failure the file is as long as before.
+    /// Appends whole records. After a failure nothing of them counts, and the next attempt writes over what is there.
     pub(super) fn append(&mut self, records: &[u8], lines: &[(Ordinal, OutcomeKind)]) -> io::Result<()> {
-        if let Err(error) = self.file.write_all(records) {
-            self.file.set_len(self.checksum.size_bytes)?;
-            io::Seek::seek(&mut self.file, io::SeekFrom::Start(self.checksum.size_bytes))?;
-            return Err(error);
-        }
+        self.file.write_all_at(records, self.checksum.size_bytes)?;
         self.checksum = self.checksum.extended(records);
         for (ordinal, outcome) in lines {
             self.lines += 1;
@@ -107,5 +104,28 @@ impl ClosedPart {
             size_bytes: self.checksum.size_bytes,
             crc32c: Crc32c(self.checksum.crc32c),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_job::{Epoch, layout::Kind};
+
+    use super::*;
+
+    #[test]
+    fn an_append_after_a_torn_one_leaves_the_records_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = PartName { epoch: Epoch(1), sequence: 1, kind: Kind::Results };
+        let mut part = PartFile::create(folder.path(), name).unwrap();
+        let line = |ordinal| [(Ordinal::new(ordinal), OutcomeKind::Succeeded)];
+        part.append(b"first\n", &line(0)).unwrap();
+        // What a write leaves that the disk had no room for.
+        io::Write::write_all(&mut OpenOptions::new().append(true).open(&part.path).unwrap(), b"sec").unwrap();
+        part.append(b"second\n", &line(1)).unwrap();
+        let closed = part.close();
+        let content = std::fs::read(&closed.path).unwrap();
+        assert_eq!(content, b"first\nsecond\n");
+        assert_eq!((closed.lines(), closed.checksum), (2, Checksum::of(&content)));
     }
 }
