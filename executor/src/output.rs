@@ -133,6 +133,11 @@ pub(crate) fn object_name(name: &(impl std::fmt::Display + ?Sized)) -> ObjectNam
     ObjectName::parse(name.to_string()).expect("names of the layout are valid object names")
 }
 
+/// Whether the same call may work later: such trouble decides nothing about a job (R9).
+pub(crate) fn may_pass(error: &StorageError) -> bool {
+    matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Refused)
+}
+
 /// Repeats a read that may work the next time; a file where none may be, or a missing right, is told at once.
 async fn repeat<T, F>(mut read: impl FnMut() -> F) -> Result<T, StorageError>
 where

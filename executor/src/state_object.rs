@@ -11,15 +11,15 @@ use crate::{
     board::Board,
     clock::now_ms,
     error::RunError,
-    output::{Output, jitter},
+    output::{Output, jitter, may_pass},
 };
 
-/// What to do when the store refuses a write (no space, no permission).
+/// What to do when the store refuses a write (no space, no permission), or does not even tell what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnRefusal {
     /// Nothing is at stake yet: say so and end.
     Fail,
-    /// Answers are at stake: try again every [`REFUSED_PAUSE`] and show the reason.
+    /// Answers are at stake: try again, a refused write every [`REFUSED_PAUSE`], and show the reason.
     Wait,
 }
 
@@ -65,13 +65,29 @@ impl StateObject {
         board: &Board,
         on_refusal: OnRefusal,
     ) -> Result<(), RunError> {
+        let content = self.prepare(state);
+        self.send(content, board, on_refusal).await
+    }
+
+    /// The bytes of the next write, which [`send`](Self::send) is to be given.
+    pub(crate) fn prepare(&mut self, state: &mut State) -> Bytes {
         self.write += 1;
         state.incarnation = self.incarnation;
         state.write = self.write;
         state.updated_at_ms = now_ms();
-        let content = Bytes::from(document::write(state));
+        Bytes::from(document::write(state))
+    }
+
+    /// Sends what was prepared last. When this is dropped, the next write finds out what became of it.
+    pub(crate) async fn send(
+        &mut self,
+        content: Bytes,
+        board: &Board,
+        on_refusal: OnRefusal,
+    ) -> Result<(), RunError> {
         for attempt in 0u32.. {
             self.await_interval().await;
+            self.last_mutation = Some(Instant::now());
             let result = match &self.generation {
                 None => self.output.create(&self.name, content.clone()).await,
                 Some(generation) => self.output.replace(&self.name, content.clone(), generation).await,
@@ -85,14 +101,22 @@ impl StateObject {
                 Err(error) if !error.ambiguous() => return Err(error.into()),
                 Err(error) => error,
             };
-            match self.read_back().await? {
-                Fate::Applied(generation) => {
+            let error = match self.read_back().await {
+                Ok(Fate::Applied(generation)) => {
                     self.generation = Some(generation);
                     break;
                 }
-                Fate::NotApplied(generation) => self.generation = generation,
-                Fate::Lost => return Err(RunError::ClaimLost),
-            }
+                Ok(Fate::NotApplied(generation)) => {
+                    self.generation = generation;
+                    error
+                }
+                Ok(Fate::Lost) => return Err(RunError::ClaimLost),
+                // Its fate stays unknown: the same bytes on the same condition change nothing if it was applied.
+                Err(RunError::Storage(unread)) if on_refusal == OnRefusal::Wait && may_pass(&unread) => {
+                    unread
+                }
+                Err(cause) => return Err(cause),
+            };
             self.pause(error, attempt, board, on_refusal).await?;
         }
         board.clear(Reason::StorageRefused);
@@ -154,9 +178,23 @@ impl StateObject {
 mod tests {
     use std::sync::Arc;
 
-    use penstock_storage::MemoryStore;
+    use penstock_storage::{
+        MemoryStore,
+        faults::{Fault, FaultyStore},
+    };
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_answers_nothing_for_minutes_ends_no_run_that_has_answers_to_lose() {
+        for (on_refusal, waits) in [(OnRefusal::Wait, true), (OnRefusal::Fail, false)] {
+            let deaf =
+                FaultyStore::new(MemoryStore::new(), |call| (call.number < 100).then_some(Fault::Before));
+            let mut object = StateObject::new(Output::new(Arc::new(deaf)), Incarnation::draw(), None);
+            let sent = object.send(Bytes::from_static(b"{}"), &Board::default(), on_refusal).await;
+            assert_eq!(sent.is_ok(), waits, "{on_refusal:?}: {sent:?}");
+        }
+    }
 
     #[test]
     fn what_is_read_back_decides_whether_the_claim_holds() {

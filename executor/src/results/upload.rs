@@ -15,7 +15,7 @@ use crate::{
     error::RunError,
     halt::Halt,
     ledger::{Durable, Ledger},
-    output::{Output, jitter, object_name},
+    output::{Output, jitter, may_pass, object_name},
     state_object::REFUSED_PAUSE,
 };
 
@@ -96,11 +96,15 @@ async fn make_durable(output: &Output, part: &ClosedPart, board: &Board) -> Resu
             Err(error) if !error.ambiguous() => return Err(error.into()),
             Err(error) => error,
         };
-        if let Some(meta) = output.head(&name).await? {
+        let error = match output.head(&name).await {
+            Ok(None) => error,
             // Only another process that uses this epoch could have written something else.
-            let same = meta.checksum() == Some(part.checksum);
-            return if same { Ok(meta) } else { Err(RunError::ClaimLost) };
-        }
+            Ok(Some(meta)) if meta.checksum() != Some(part.checksum) => return Err(RunError::ClaimLost),
+            Ok(Some(meta)) => return Ok(meta),
+            // Its fate stays unknown; sending the same bytes again cannot do harm.
+            Err(unread) if may_pass(&unread) => unread,
+            Err(unread) => return Err(unread.into()),
+        };
         pause(error, attempt, board).await;
     }
     unreachable!("the loop ends only by returning")
@@ -118,5 +122,32 @@ async fn pause(error: StorageError, attempt: u32, board: &Board) {
     } else {
         tracing::warn!(%error, "a part will be uploaded again");
         tokio::time::sleep(jitter(Duration::from_millis(200), REFUSED_PAUSE, attempt)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_batchfile::{Ordinal, OutcomeKind};
+    use penstock_job::{
+        Epoch,
+        layout::{Kind, PartName},
+    };
+    use penstock_storage::{
+        MemoryStore,
+        faults::{Fault, FaultyStore},
+    };
+
+    use super::{super::part_file::PartFile, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_part_outlasts_a_store_that_answers_nothing_for_minutes() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = PartName { epoch: Epoch(1), sequence: 1, kind: Kind::Results };
+        let mut file = PartFile::create(folder.path(), name).unwrap();
+        file.append(b"{}\n", &[(Ordinal::new(0), OutcomeKind::Succeeded)]).unwrap();
+        let part = file.close();
+        let deaf = FaultyStore::new(MemoryStore::new(), |call| (call.number < 100).then_some(Fault::Before));
+        let meta = make_durable(&Output::new(Arc::new(deaf)), &part, &Board::default()).await.unwrap();
+        assert_eq!(meta.checksum(), Some(part.checksum));
     }
 }
