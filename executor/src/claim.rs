@@ -97,7 +97,8 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
     Ok(Claim::Taken(Box::new(claimed)))
 }
 
-/// The state of a job that has none. Finals without a state cannot be explained; parts without one are adopted anew.
+/// The state of a job that has none. Finals without a state cannot be explained; parts and files in scratch without one
+/// are of epochs that were, and are adopted and recovered anew.
 async fn fresh(
     job: &Job,
     output: &Output,
@@ -105,7 +106,7 @@ async fn fresh(
     validation_generation: &Generation,
     incarnation: Incarnation,
 ) -> Result<State, RunError> {
-    let mut highest = Epoch::NONE;
+    let mut highest = recover::highest_epoch(&job.scratch).await;
     for object in output.list("", None).await? {
         let name = object.name.as_str();
         if layout::is_final(name) || name.starts_with(layout::COMPOSE) {

@@ -37,6 +37,21 @@ pub(crate) fn recover(
     Ok(files.into_iter().map(|(_, path)| path).collect())
 }
 
+/// The highest epoch that has left a file in the scratch folder.
+pub(super) async fn highest_epoch(folder: &Path) -> Epoch {
+    let mut highest = Epoch::NONE;
+    // A folder that is not there yet holds nothing; one that cannot be read is told of before anything is sent.
+    let Ok(mut entries) = tokio::fs::read_dir(folder).await else {
+        return highest;
+    };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        if let Some(part) = entry.file_name().to_str().and_then(|name| name.parse::<PartName>().ok()) {
+            highest = highest.max(part.epoch);
+        }
+    }
+    highest
+}
+
 fn read(path: &Path, format: Format, visit: &mut impl FnMut(Ordinal, OutcomeKind, &[u8])) -> io::Result<()> {
     let mut file = match fs::File::open(path) {
         // Its owner may still be alive and have published it since the folder was listed.
