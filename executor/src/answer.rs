@@ -31,8 +31,9 @@ const IN_FLIGHT_BYTES: usize = 24 << 20;
 const EXPIRED_WAIT: Duration = Duration::from_mins(1);
 /// How often answers that arrive while draining are made durable.
 const DRAIN_FLUSH: Duration = Duration::from_secs(2);
-/// How long the flushes of a drain may take beyond the drain itself.
-const LAST_FLUSH: Duration = Duration::from_secs(2);
+/// How long a run that was asked to stop may go on storing when nothing more can come. With the default drain of 10 s it
+/// leaves inside 12 s (R7).
+pub(crate) const LAST_FLUSH: Duration = Duration::from_millis(1_250);
 
 /// How answering ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +126,8 @@ pub(crate) async fn answer(
         Loops { ledger, board, halt, entries, quit, modes, dispatched: dispatching.ended.clone(), timing };
     let answered = loops.until_done(&modified, stop, created_at_ms).await;
     dispatching.join().await?;
-    // Dispatch has dropped the windows, so ingest ends as soon as it wants to hand one over.
+    // Nobody takes its windows any more, and it may be waiting for a disk that refuses.
+    ingesting.handle.abort();
     ingesting.join().await?;
     // The learner's memory moves from the pacing into the state.
     ledger.remember(None).await;
@@ -166,11 +168,16 @@ impl Loops<'_> {
             () = stop.wait() => return Ok(self.drain(stop).await),
             () = deadline => EndingRequest::expired(),
         };
-        self.end(&request).await
+        let ended = tokio::select! {
+            ended = self.end(&request) => ended,
+            () = self.halt.wait() => Ok(()),
+            () = stop.wait() => return Ok(self.drain(stop).await),
+        };
+        ended.map(|()| Answer::Complete)
     }
 
     /// E1-E3: no further request; the ending is stored; what is in flight is awaited.
-    async fn end(&self, request: &EndingRequest) -> Result<Answer, RunError> {
+    async fn end(&self, request: &EndingRequest) -> Result<(), RunError> {
         self.modes.send_replace(Mode::Drain);
         self.ledger.end(request).await?;
         let wait = match request.reason {
@@ -178,7 +185,7 @@ impl Loops<'_> {
             EndingReason::Cancelled | EndingReason::Abandoned => self.timing.request_timeout,
         };
         self.await_answers(Instant::now() + wait).await;
-        Ok(Answer::Complete)
+        Ok(())
     }
 
     /// R7: stop dispatch; store at once; await answers and store them as they come; leave in time.
@@ -245,7 +252,10 @@ impl Task {
     }
 
     async fn join(self) -> Result<(), RunError> {
-        self.handle.await.map_err(|error| RunError::Defect(error.to_string()))
+        match self.handle.await {
+            Err(error) if error.is_panic() => Err(RunError::Defect(error.to_string())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -260,6 +270,6 @@ async fn tell_if_modified(
 }
 
 /// What is left of the completion window, which began with the job's first start.
-fn remaining(window: Duration, created_at_ms: u64) -> Duration {
+pub(crate) fn remaining(window: Duration, created_at_ms: u64) -> Duration {
     window.saturating_sub(Duration::from_millis(now_ms().saturating_sub(created_at_ms)))
 }

@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{halt::Halt, ledger::Ledger};
 
-/// Writes checkpoints until `done`, or until one fails and halts the run. A write under way is finished.
+/// Writes checkpoints until `done`, or until one fails and halts the run. A write under way is finished, unless the run is
+/// halted: the store may not take it for hours.
 pub(crate) async fn checkpoint(ledger: Ledger, every: Duration, halt: Halt, done: CancellationToken) {
     loop {
         tokio::select! {
@@ -15,7 +16,11 @@ pub(crate) async fn checkpoint(ledger: Ledger, every: Duration, halt: Halt, done
             () = halt.wait() => return,
             () = done.cancelled() => return,
         }
-        if let Err(cause) = ledger.checkpoint().await {
+        let written = tokio::select! {
+            written = ledger.checkpoint() => written,
+            () = halt.wait() => return,
+        };
+        if let Err(cause) = written {
             return halt.because(cause);
         }
     }

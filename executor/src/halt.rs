@@ -1,7 +1,7 @@
 //! How the loops of a run are told to end: gently (stop), or at once because the run has failed (halt).
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -54,14 +54,14 @@ impl Stop {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Halt {
     token: CancellationToken,
-    cause: Arc<OnceLock<RunError>>,
+    cause: Arc<Mutex<Option<RunError>>>,
 }
 
 impl Halt {
     /// Ends the run because of `cause`.
     pub(crate) fn because(&self, cause: RunError) {
         // A later cause is a consequence of the first.
-        let _ = self.cause.set(cause);
+        self.cause().get_or_insert(cause);
         self.token.cancel();
     }
 
@@ -75,8 +75,12 @@ impl Halt {
         self.token.cancelled().await;
     }
 
-    /// The cause, once every other holder is gone; a run that was not halted has none.
-    pub(crate) fn into_cause(self) -> Option<RunError> {
-        Arc::into_inner(self.cause).and_then(OnceLock::into_inner)
+    /// Takes the cause out; a run that was not halted has none.
+    pub(crate) fn take_cause(&self) -> Option<RunError> {
+        self.cause().take()
+    }
+
+    fn cause(&self) -> std::sync::MutexGuard<'_, Option<RunError>> {
+        self.cause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,12 @@
 //! The ledger: manifest and completed set, always changed together, and the checkpoints that make them known.
 //!
-//! `completed` in any `state.json` is exactly the union of the ordinals of its listed parts (R4). Every method takes the
-//! one lock, so a part enters both in one step and two checkpoints never overlap.
+//! `completed` in any `state.json` is exactly the union of the ordinals of its listed parts (R4): a part enters both in
+//! one step, under the lock of the book. That lock is never held while storage is waited for, so a store that does not
+//! answer holds up nobody but the next write; two writes never overlap.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use penstock_batchfile::{Ordinal, Position};
 use penstock_job::{
     OrdinalSet, State, Validation,
@@ -45,6 +47,7 @@ pub(crate) trait Recollection: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
     book: Arc<Mutex<Book>>,
+    object: Arc<Mutex<StateObject>>,
     rejected: Arc<OrdinalSet>,
     board: Arc<Board>,
     fence: Arc<std::sync::Mutex<Instant>>,
@@ -53,7 +56,6 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 struct Book {
     state: State,
-    object: StateObject,
     validation: Validation,
     /// Windows that may hold undone lines, oldest first: where each begins and ends.
     windows: VecDeque<(Position, Position)>,
@@ -66,10 +68,10 @@ impl Ledger {
     pub(crate) fn open(claimed: Claimed, board: Arc<Board>) -> Self {
         let Claimed { state, object, validation, rejected } = claimed;
         let requests_before = state.requests;
-        let book =
-            Book { state, object, validation, windows: VecDeque::new(), requests_before, recollection: None };
+        let book = Book { state, validation, windows: VecDeque::new(), requests_before, recollection: None };
         Self {
             book: Arc::new(Mutex::new(book)),
+            object: Arc::new(Mutex::new(object)),
             rejected: Arc::new(rejected),
             board,
             fence: Arc::new(std::sync::Mutex::new(Instant::now())),
@@ -78,7 +80,8 @@ impl Ledger {
 
     /// Gives back what [`open`](Self::open) took; every other handle must be gone.
     pub(crate) fn close(self) -> Option<Claimed> {
-        let Book { state, object, validation, .. } = Arc::into_inner(self.book)?.into_inner();
+        let Book { state, validation, .. } = Arc::into_inner(self.book)?.into_inner();
+        let object = Arc::into_inner(self.object)?.into_inner();
         let rejected = Arc::unwrap_or_clone(self.rejected);
         Some(Claimed { state, object, validation, rejected })
     }
@@ -126,35 +129,34 @@ impl Ledger {
 
     /// Writes a checkpoint. Fails with [`RunError::ClaimLost`] when another executor has taken the job over.
     pub(crate) async fn checkpoint(&self) -> Result<(), RunError> {
-        let mut book = self.book.lock().await;
-        book.write(&self.board).await?;
+        let mut object = self.object.lock().await;
+        let content = self.book.lock().await.prepare(&mut object);
+        object.send(content, &self.board, OnRefusal::Wait).await?;
         self.renew_fence();
         Ok(())
     }
 
-    /// Decides that the job ends early (E2). The first ending stays; returns the one that holds.
-    pub(crate) async fn end(&self, request: &EndingRequest) -> Result<Ending, RunError> {
-        let mut book = self.book.lock().await;
-        if book.state.ending.is_none() {
-            book.state.ending = Some(Ending {
-                reason: request.reason,
-                code: request.code.clone(),
-                message: request.message.clone(),
-                at_ms: now_ms(),
-            });
-            book.write(&self.board).await?;
-            self.renew_fence();
-        }
-        Ok(book.state.ending.clone().expect("set above"))
+    /// Decides that the job ends early (E2). The first ending stays. No record of an undone line may be written before
+    /// this has succeeded.
+    pub(crate) async fn end(&self, request: &EndingRequest) -> Result<(), RunError> {
+        self.book.lock().await.state.ending.get_or_insert_with(|| Ending {
+            reason: request.reason,
+            code: request.code.clone(),
+            message: request.message.clone(),
+            at_ms: now_ms(),
+        });
+        self.checkpoint().await
     }
 
     /// Changes the manifest as reconciliation asks and writes it (F2).
     pub(crate) async fn repair(&self, repair: impl FnOnce(&mut State)) -> Result<(), RunError> {
-        let mut book = self.book.lock().await;
-        repair(&mut book.state);
-        book.write(&self.board).await?;
-        self.renew_fence();
-        Ok(())
+        {
+            let mut book = self.book.lock().await;
+            repair(&mut book.state);
+            // The cursor may have gone back: the windows seen so far say nothing about it any more.
+            book.windows.clear();
+        }
+        self.checkpoint().await
     }
 
     /// Whether requests may be started: the last successful checkpoint is not older than [`FENCE`].
@@ -171,14 +173,14 @@ impl Ledger {
 }
 
 impl Book {
-    async fn write(&mut self, board: &Board) -> Result<(), RunError> {
+    fn prepare(&mut self, object: &mut StateObject) -> Bytes {
         if let Some(recollection) = &self.recollection {
             let now = recollection.requests();
             self.state.requests.sent = self.requests_before.sent + now.sent;
             self.state.requests.throttled = self.requests_before.throttled + now.throttled;
             self.state.learner = recollection.learner();
         }
-        self.object.write(&mut self.state, board, OnRefusal::Wait).await
+        object.prepare(&mut self.state)
     }
 
     /// The cursor stands at the start of the oldest window with an undone line.
@@ -197,7 +199,7 @@ impl Book {
 /// How many lines of `start..end` have no outcome.
 pub(crate) fn undone(completed: &OrdinalSet, rejected: &OrdinalSet, start: Ordinal, end: Ordinal) -> u64 {
     let all = u64::from(end.get().saturating_sub(start.get()));
-    all - completed.count_within(start, end) - rejected.count_within(start, end)
+    all.saturating_sub(completed.count_within(start, end) + rejected.count_within(start, end))
 }
 
 #[cfg(test)]

@@ -8,4 +8,4 @@ mod interval;
 mod part_file;
 mod upload;
 
-pub(crate) use collect::{Answered, Collector, Entry, Hold, collect};
+pub(crate) use collect::{Answered, Collector, Entry, Hold, collect, made_by_time};

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    answer::{Answer, answer},
+    answer::{Answer, LAST_FLUSH, answer, remaining},
     board::{Board, Stage},
     checkpoint::checkpoint,
     claim::{Claim, claim, recover},
@@ -19,14 +19,14 @@ use crate::{
     job::{EndingRequest, Job, Timing},
     ledger::{Ledger, undone},
     output::Output,
-    results::{Answered, Collector, Entry, collect},
+    results::{Answered, Collector, Entry, collect, made_by_time},
 };
 
 /// Outcomes on their way to the collect loop.
 const ENTRIES: usize = 1024;
 
-/// How long the collect loop may go on storing after it was asked to stop and nothing more can come.
-const LAST_FLUSH: Duration = Duration::from_secs(2);
+/// How long a collect loop that may not store any more may take to append what it was handed.
+const LAST_APPEND: Duration = Duration::from_millis(500);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -63,7 +63,11 @@ pub async fn run(job: Job, board: Arc<Board>, stop: Stop) -> Result<Finished, Ru
             return Ok(Finished::Stopped);
         };
         claimed = ledger.close().ok_or_else(|| RunError::Defect("the ledger is still in use".to_owned()))?;
-        freeze(&mut claimed, account, &board).await?;
+        tokio::select! {
+            frozen = freeze(&mut claimed, account, &board) => frozen?,
+            // Whether it was frozen is for the next run to find out.
+            () = stop.wait() => return Ok(Finished::Stopped),
+        }
     }
     board.enter(Stage::Publishing);
     let published = tokio::select! {
@@ -86,14 +90,30 @@ async fn with_checkpoints(
     let halt = Halt::default();
     let done = CancellationToken::new();
     let every = Timing::from(&job.spec.limits).checkpoint;
-    let checkpoints =
+    let mut checkpoints =
         AbortOnDropHandle::new(tokio::spawn(checkpoint(ledger.clone(), every, halt.clone(), done.clone())));
     let settling = Settling { job, output, ledger, board, stop, halt: halt.clone() };
     let settled = settling.settle().await;
     done.cancel();
-    checkpoints.await.map_err(|error| RunError::Defect(error.to_string()))?;
-    drop(settling);
-    match halt.into_cause() {
+    let leave = async {
+        if matches!(settled, Ok(Some(_))) {
+            stop.wait().await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = &mut checkpoints => ended,
+        // A write that the store does not take must not keep the process.
+        () = leave => {
+            checkpoints.abort();
+            (&mut checkpoints).await
+        }
+    };
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        return Err(RunError::Defect(error.to_string()));
+    }
+    match halt.take_cause() {
         Some(cause) => Err(cause),
         None => settled,
     }
@@ -114,12 +134,17 @@ impl Settling<'_> {
     async fn settle(&self) -> Result<Option<Account>, RunError> {
         create_scratch(&self.job.scratch).await?;
         let mut sequence = self.recover().await?;
-        if let Some(request) = self.requested_ending()
+        if let Some(request) = self.requested_ending().await
             && self.undone().await > 0
+            && let Some(stored) = self.unless_stopped(self.ledger.end(&request)).await
         {
-            self.ledger.end(&request).await?;
+            stored?;
         }
         while !self.halt.is_set() {
+            if self.stop.requested() {
+                self.last_checkpoint().await?;
+                return Ok(None);
+            }
             let ending = self.ledger.look(|state, _| state.ending.clone()).await;
             match (self.undone().await, ending) {
                 (0, _) => {
@@ -148,12 +173,16 @@ impl Settling<'_> {
                     }
                 }
             }
-            if self.stop.requested() {
-                self.ledger.checkpoint().await?;
-                return Ok(None);
-            }
         }
         Ok(None)
+    }
+
+    /// The checkpoint of a run that leaves, if the store takes it in time; else the next run adopts what is durable.
+    async fn last_checkpoint(&self) -> Result<(), RunError> {
+        tokio::time::timeout(LAST_FLUSH, self.ledger.checkpoint()).await.unwrap_or_else(|_| {
+            tracing::warn!("the last checkpoint could not be stored in time; the next run looks for itself");
+            Ok(())
+        })
     }
 
     /// `Some(None)` when stopped meanwhile, `None` when lines are to be sent again.
@@ -186,10 +215,15 @@ impl Settling<'_> {
         self.ledger.look(|state, _| undone(&state.completed, &rejected, Ordinal::new(0), lines(state))).await
     }
 
-    /// C9: the ending that the arguments ask for, or that a lost input leaves no choice but.
-    fn requested_ending(&self) -> Option<EndingRequest> {
+    /// C9: the ending that the arguments ask for, that a lost input leaves no choice but, or that is due already.
+    async fn requested_ending(&self) -> Option<EndingRequest> {
+        let created_at_ms = self.ledger.look(|state, _| state.created_at_ms).await;
         let lost = || self.job.input.is_none().then(EndingRequest::input_modified);
-        self.job.ending.clone().or_else(lost)
+        let over = || {
+            let window = Timing::from(&self.job.spec.limits).window?;
+            remaining(window, created_at_ms).is_zero().then(EndingRequest::expired)
+        };
+        self.job.ending.clone().or_else(lost).or_else(over)
     }
 
     async fn undone_lines(&self, ending: penstock_job::state::Ending) -> Undone {
@@ -228,28 +262,44 @@ impl Settling<'_> {
             self.ledger.look(|state, _| (state.epoch, state.completed.clone(), lines(state))).await;
         let rejected = Arc::clone(self.ledger.rejected());
         let (folder, format) = (self.job.scratch.clone(), self.job.canonical.format);
+        let stop = self.stop;
         let (sequence, recovered) = self
-            .collecting(1, |entries, _| async move {
-                let work = tokio::task::spawn_blocking(move || {
+            .collecting(1, |entries, quit| async move {
+                let stopped = stop.clone();
+                let mut work = tokio::task::spawn_blocking(move || {
                     let mut count = 0u64;
                     let files = recover(&folder, epoch, format, |ordinal, outcome, record| {
-                        if ordinal < total && !completed.contains(ordinal) && !rejected.contains(ordinal) {
+                        let wanted = ordinal < total && !stopped.requested();
+                        if wanted && !completed.contains(ordinal) && !rejected.contains(ordinal) {
                             let mut record = record.to_vec();
                             record.push(b'\n');
                             count += 1;
                             let answered = Answered { ordinal, outcome, record, hold: None };
-                            // A collect loop that has ended has halted the run.
+                            // A collect loop that has ended has halted the run or was told to quit.
                             let _ = entries.blocking_send(Entry::Outcome(answered));
                         }
                     });
                     (files, count)
                 });
-                work.await.map_err(|error| RunError::Defect(error.to_string()))
+                let ended = tokio::select! {
+                    ended = &mut work => ended,
+                    // The rest is skipped, and a store that takes nothing must not keep the process.
+                    () = stop.wait() => {
+                        let ended = tokio::time::timeout(LAST_FLUSH, &mut work).await;
+                        quit.cancel();
+                        match ended {
+                            Ok(ended) => ended,
+                            Err(_) => work.await,
+                        }
+                    }
+                };
+                ended.map_err(|error| RunError::Defect(error.to_string()))
             })
             .await;
         let (files, count) = recovered?;
         let files = files.map_err(|source| scratch_error(&self.job.scratch, source))?;
-        if self.halt.is_set() {
+        if self.halt.is_set() || self.stop.requested() {
+            // Perhaps not everything was stored, so the files stay for the next run.
             return Ok(sequence);
         }
         if count > 0 {
@@ -274,7 +324,17 @@ impl Settling<'_> {
     {
         let (entries, received) = mpsc::channel(ENTRIES);
         let quit = CancellationToken::new();
-        let (epoch, taken) = self.ledger.look(|state, _| (state.epoch, state.completed.clone())).await;
+        let (epoch, taken, rows, by_time) = self
+            .ledger
+            .look(|State { epoch, completed, parts, .. }, _| {
+                (
+                    *epoch,
+                    completed.clone(),
+                    parts.len(),
+                    parts.iter().filter(|part| made_by_time(part)).count(),
+                )
+            })
+            .await;
         let collector = Collector {
             output: self.output.clone(),
             ledger: self.ledger.clone(),
@@ -283,6 +343,8 @@ impl Settling<'_> {
             epoch,
             sequence,
             taken,
+            rows,
+            by_time: u32::try_from(by_time).unwrap_or(u32::MAX),
         };
         let mut collecting = AbortOnDropHandle::new(tokio::spawn(collect(
             collector,
@@ -291,20 +353,24 @@ impl Settling<'_> {
             quit.clone(),
         )));
         let produced = produce(entries, quit.clone()).await;
-        let stopped = async {
+        let leave = async {
             self.stop.wait().await;
-            tokio::time::sleep(LAST_FLUSH).await;
+            // Whoever told the loop to quit has waited already.
+            let _ = tokio::time::timeout(LAST_FLUSH, quit.cancelled()).await;
+            // What is not stored by now stays in scratch for the next run.
+            quit.cancel();
+            tokio::time::sleep(LAST_APPEND).await;
         };
         let ended = tokio::select! {
             ended = &mut collecting => ended,
-            // What is not stored by now stays in scratch for the next run.
-            () = stopped => {
-                quit.cancel();
+            () = leave => {
+                collecting.abort();
                 collecting.await
             }
         };
         let next = match ended {
             Ok(next) => next,
+            Err(error) if error.is_cancelled() => sequence,
             Err(error) => {
                 self.halt.because(RunError::Defect(error.to_string()));
                 sequence

@@ -12,6 +12,7 @@ use penstock_batchfile::{Ordinal, OutcomeKind};
 use penstock_job::{
     Epoch, OrdinalSet, Reason,
     layout::{Kind, PartName},
+    state::Part,
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -79,9 +80,19 @@ pub(crate) struct Collector {
     pub(crate) sequence: u32,
     /// Lines that have an outcome: one slot for each (R1).
     pub(crate) taken: OrdinalSet,
+    /// Parts in the manifest.
+    pub(crate) rows: usize,
+    /// Of these, made because time was up.
+    pub(crate) by_time: u32,
 }
 
-/// Runs until every sender is gone and everything is listed, or until `halt` or `quit`. Returns the next sequence.
+/// Whether a listed part was closed before it was full.
+pub(crate) fn made_by_time(part: &Part) -> bool {
+    (part.lines as usize) < FLUSH_OUTCOMES && part.size_bytes < FLUSH_BYTES
+}
+
+/// Runs until every sender is gone and everything is listed, or until `halt`. After `quit` nothing is uploaded any more,
+/// and what still comes is only appended, for the next run on this machine. Returns the next sequence.
 pub(crate) async fn collect(
     collector: Collector,
     entries: mpsc::Receiver<Entry>,
@@ -103,11 +114,10 @@ pub(crate) async fn collect(
         ));
         uploaders.insert(kind, orders);
     }
-    let mut parts = Parts { collector, uploaders, open: BTreeMap::new(), by_time: 0, rows: 0 };
+    let mut parts = Parts { collector, uploaders, quit, open: BTreeMap::new() };
     tokio::select! {
         result = parts.run(entries) => if let Err(cause) = result { halt.because(cause) },
         () = halt.wait() => {}
-        () = quit.cancelled() => {}
     }
     let Parts { collector, uploaders, .. } = parts;
     drop(uploaders);
@@ -119,9 +129,8 @@ pub(crate) async fn collect(
 struct Parts {
     collector: Collector,
     uploaders: BTreeMap<Kind, mpsc::Sender<Order>>,
+    quit: CancellationToken,
     open: BTreeMap<Kind, PartFile>,
-    by_time: u32,
-    rows: usize,
 }
 
 impl Parts {
@@ -145,7 +154,7 @@ impl Parts {
     }
 
     fn interval(&self) -> Duration {
-        flush_interval(self.by_time, self.rows)
+        flush_interval(self.collector.by_time, self.collector.rows)
     }
 
     async fn take(&mut self, batch: &mut Vec<Entry>) -> Result<(), RunError> {
@@ -193,7 +202,9 @@ impl Parts {
             lines.push((ordinal, outcome));
             holds.push(hold);
         }
-        let part = self.write(kind, records, lines.clone()).await?;
+        let Some(part) = self.write(kind, records, lines.clone()).await? else {
+            return Ok(());
+        };
         // The answers are in the file now: memory and slots are given back.
         drop(holds);
         let undone =
@@ -206,13 +217,14 @@ impl Parts {
         if full { self.flush(kind).await } else { Ok(()) }
     }
 
-    /// Writes until it works: the answers are paid for. Gives back the part, which is not in `open` meanwhile.
+    /// Writes until it works: the answers are paid for. Gives back the part, which is not in `open` meanwhile; `None`
+    /// when the run must leave first.
     async fn write(
         &mut self,
         kind: Kind,
         records: Vec<u8>,
         lines: Vec<(Ordinal, OutcomeKind)>,
-    ) -> Result<PartFile, RunError> {
+    ) -> Result<Option<PartFile>, RunError> {
         let mut part = self.open.remove(&kind);
         let name = part.as_ref().map_or_else(|| self.next_name(kind), PartFile::name);
         let mut content = (records, lines);
@@ -231,8 +243,9 @@ impl Parts {
             match attempt.await.map_err(|error| RunError::Defect(error.to_string()))? {
                 (Some(file), _, Ok(())) => {
                     self.collector.board.clear(Reason::StorageRefused);
-                    return Ok(file);
+                    return Ok(Some(file));
                 }
+                _ if self.quit.is_cancelled() => return Ok(None),
                 (file, returned, result) => {
                     (part, content) = (file, returned);
                     self.refused(result.err()).await;
@@ -253,7 +266,8 @@ impl Parts {
         self.collector
             .board
             .raise(Reason::StorageRefused, format!("failed to write below {folder}: {error}"));
-        tokio::time::sleep(REFUSED_PAUSE).await;
+        // A run that must leave tries once more at once.
+        let _ = tokio::time::timeout(REFUSED_PAUSE, self.quit.cancelled()).await;
     }
 
     async fn flush_old(&mut self) -> Result<(), RunError> {
@@ -266,7 +280,7 @@ impl Parts {
             .map(|(kind, _)| *kind)
             .collect();
         for kind in old {
-            self.by_time += 1;
+            self.collector.by_time += 1;
             self.flush(kind).await?;
         }
         Ok(())
@@ -280,7 +294,7 @@ impl Parts {
         for orders in self.uploaders.values() {
             let (reached, barrier) = oneshot::channel();
             if orders.send(Order::Barrier(reached)).await.is_ok() {
-                // An uploader that ends without an answer has halted the run.
+                // An uploader that ends without an answer has halted the run or was told to quit.
                 let _ = barrier.await;
             }
         }
@@ -291,12 +305,31 @@ impl Parts {
         let Some(part) = self.open.remove(&kind) else {
             return Ok(());
         };
-        self.rows += 1;
+        self.collector.rows += 1;
         let order = Order::Upload(Box::new(part.close()));
         let uploader = self.uploaders.get(&kind).expect("there is one uploader for each kind");
-        uploader
-            .send(order)
-            .await
-            .map_err(|_| RunError::Defect("the uploader has ended too early".to_owned()))
+        match uploader.send(order).await {
+            // The file stays in scratch for the next run.
+            Err(_) if self.quit.is_cancelled() => Ok(()),
+            sent => sent.map_err(|_| RunError::Defect("the uploader has ended too early".to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_job::state::Crc32c;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_an_earlier_run_that_was_not_full_counts_as_made_by_time() {
+        let part = |lines, size_bytes| {
+            let name = PartName { epoch: Epoch(1), sequence: 1, kind: Kind::Results };
+            Part { name, generation: "1".into(), lines, size_bytes, crc32c: Crc32c(0) }
+        };
+        assert!(made_by_time(&part(499, 1_000)));
+        assert!(!made_by_time(&part(500, 1_000)), "full by count");
+        assert!(!made_by_time(&part(3, FLUSH_BYTES)), "full by bytes");
     }
 }

@@ -8,4 +8,5 @@ mod faults;
 mod outcomes;
 mod repairs;
 mod scenario;
+mod stopping;
 mod succession;
