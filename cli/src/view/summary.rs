@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use penstock_job::{
-    ExitCode, Reason, Receipt,
+    Epoch, ExitCode, Reason, Receipt,
     layout::{Kind, RECEIPT},
     receipt::ReceiptEnding,
+    state::Requests,
 };
 
 use super::{
@@ -39,18 +40,15 @@ pub(crate) const fn ending_exit_code(ending: ReceiptEnding) -> ExitCode {
 impl Summary<'_> {
     /// As text of several lines.
     pub(super) fn text(&self) -> String {
-        let Receipt { lines, ending, requests, .. } = self.receipt;
+        let Receipt { lines, ending, requests, epochs, .. } = self.receipt;
         let word = ending_word(*ending);
         let lines = grouped(*lines);
         let title = match self.elapsed {
             Some(elapsed) => format!("{word}: {lines} lines in {}", duration(elapsed)),
             None => format!("already {word}: {lines} lines; nothing was sent"),
         };
-        let share = throttled_share(requests.throttled, requests.sent);
-        let mut rows = vec![
-            ("lines", outcomes::counts(&self.receipt.outcomes)),
-            ("requests", format!("{} sent · 429s {share}", grouped(requests.sent))),
-        ];
+        let mut rows =
+            vec![("lines", outcomes::counts(&self.receipt.outcomes)), ("requests", sent(*requests, *epochs))];
         rows.extend(self.paths(Kind::Results).into_iter().map(|path| ("results", path)));
         rows.extend(self.paths(Kind::Errors).into_iter().map(|path| ("errors", path)));
         rows.push(("receipt", self.path(RECEIPT)));
@@ -87,6 +85,13 @@ impl Summary<'_> {
     }
 }
 
+/// Requests of all runs. A run that was killed could not say how many of them were its last.
+fn sent(requests: Requests, epochs: Epoch) -> String {
+    let bound = if epochs > Epoch(1) { "at least " } else { "" };
+    let share = throttled_share(requests.throttled, requests.sent);
+    format!("{bound}{} sent · 429s {share}", grouped(requests.sent))
+}
+
 const fn ending_word(ending: ReceiptEnding) -> &'static str {
     match ending {
         ReceiptEnding::Completed => "completed",
@@ -111,6 +116,13 @@ fn help(ending: ReceiptEnding) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_of_several_runs_are_a_lower_bound() {
+        let requests = Requests { sent: 271, throttled: 0 };
+        assert_eq!(sent(requests, Epoch(1)), "271 sent · 429s 0.0 %");
+        assert_eq!(sent(requests, Epoch(2)), "at least 271 sent · 429s 0.0 %");
+    }
 
     #[test]
     fn endings_map_to_the_documented_exit_codes() {
