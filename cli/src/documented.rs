@@ -72,7 +72,7 @@ fn kind_of(value: &Value) -> String {
         Value::String(_) => "string".to_owned(),
         Value::Array(items) => format!("array of {}s", kind(items.iter())),
         Value::Object(fields) => {
-            ordered(&format!("{{{}}}", Vec::from_iter(fields.keys().cloned()).join(", ")))
+            ordered(&format!("{{{}}}", fields.keys().cloned().collect::<Vec<_>>().join(", ")))
         }
     }
 }
@@ -82,6 +82,7 @@ fn ordered(kind: &str) -> String {
     let Some((fields, rest)) = kind.strip_prefix('{').and_then(|kind| kind.split_once('}')) else {
         return kind.to_owned();
     };
-    let fields: BTreeSet<_> = fields.split(", ").collect();
-    format!("{{{}}}{rest}", Vec::from_iter(fields).join(", "))
+    let mut fields: Vec<_> = fields.split(", ").collect();
+    fields.sort_unstable();
+    format!("{{{}}}{rest}", fields.join(", "))
 }
