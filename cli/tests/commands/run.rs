@@ -71,6 +71,8 @@ fn another_job_over_the_same_output_is_refused_and_touches_nothing() {
     world.run(&input, &[]).ended(0);
     let before = [world.read("out/receipt.json"), world.read("out/state.json")];
     world.run(&input, &["--model", "another"]).ended(65).told("`model` differs");
+    let other = world.write("other.jsonl", "{\"prompt_id\": 1, \"prompt\": \"a\"}\n");
+    world.run(&other, &[]).ended(65).told("a job with another input");
     world.prompts(11);
     world.run(&input, &[]).ended(65).told("the input has changed since the job in it began");
     assert_eq!(before, [world.read("out/receipt.json"), world.read("out/state.json")]);
