@@ -90,9 +90,9 @@ impl Pacing {
     /// When a line of this model and length may go.
     pub(super) fn pace(&self, model: &str, length: u32) -> Pace {
         let now = self.began.elapsed();
-        let cost = estimate(length);
         let mut learners = self.learners();
         let learners = &mut *learners;
+        let cost = estimate(length, learners.models.get(model));
         let own = learners.models.get_mut(model).map_or(Wait::Now, |learner| ask(learner, now, cost));
         match (own, ask(&mut learners.job, now, cost)) {
             (Wait::Now, Wait::Now) => Pace::Now,
@@ -108,7 +108,7 @@ impl Pacing {
         let mut learners = self.learners();
         learners.sent = RequestId(learners.sent.0 + 1);
         let id = learners.sent;
-        let cost = estimate(length);
+        let cost = estimate(length, learners.models.get(model));
         learners.job.sent(now, id, cost);
         if !learners.models.contains_key(model) {
             let learner = self.learner(model, now);
@@ -196,13 +196,14 @@ impl Pacing {
 impl Recollection for Pacing {
     fn learner(&self) -> Option<Value> {
         let learners = self.learners();
-        let models = learners
-            .models
-            .iter()
-            .take(REMEMBERED)
-            .map(|(model, learner)| (model.to_string(), learner.snapshot()));
-        let mut remembered = self.memory.clone();
-        remembered.extend(models);
+        let present = learners.models.iter().map(|(model, learner)| (model.to_string(), learner.snapshot()));
+        let mut remembered: BTreeMap<_, _> = present.take(REMEMBERED).collect();
+        for (model, snapshot) in &self.memory {
+            if remembered.len() == REMEMBERED {
+                break;
+            }
+            remembered.entry(model.clone()).or_insert_with(|| snapshot.clone());
+        }
         let memory = Memory { format: FORMAT.to_owned(), models: remembered };
         serde_json::to_value(memory)
             .inspect_err(|error| tracing::warn!(%error, "the learner's memory is not kept"))
@@ -227,7 +228,80 @@ fn ask(learner: &mut Learner, now: Duration, cost: Cost) -> Wait {
     }
 }
 
-/// Tokens of a line before its body is looked at: a quarter of its bytes, and as many again for the answer.
-fn estimate(length: u32) -> Cost {
-    Cost { input_tokens: length / 4, output_tokens: length / 4 }
+/// Tokens of a line before its body is looked at: a quarter of its bytes, and for the answer what nearly all recent
+/// answers of its model stayed within, or as many again before the first.
+fn estimate(length: u32, learner: Option<&Learner>) -> Cost {
+    let input_tokens = length / 4;
+    let output_tokens = learner.and_then(|learner| learner.gauges().p95_tokens).unwrap_or(input_tokens);
+    Cost { input_tokens, output_tokens }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pacing(limits: &Limits, memory: BTreeMap<String, Snapshot>) -> Pacing {
+        Pacing::new(limits, memory, Arc::default())
+    }
+
+    fn exchange(pacing: &Pacing, model: &str, output_tokens: u32) {
+        let model = Arc::from(model);
+        let id = pacing.sent(&model, 40);
+        pacing.verdict(&model, id, Verdict::Succeeded { output_tokens, input_tokens: 10 });
+    }
+
+    fn wait(pacing: &Pacing, model: &str) -> Option<Duration> {
+        match pacing.pace(model, 40) {
+            Pace::Now => Some(Duration::ZERO),
+            Pace::At(at) => Some(at - Instant::now()),
+            Pace::Wait => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_limit_counts_answers_as_long_as_they_turn_out_to_be() {
+        let limits = Limits { tpm: 6_000.try_into().ok(), ..Limits::default() };
+        let pacing = pacing(&limits, BTreeMap::new());
+        exchange(&pacing, "model", 990);
+        let first = wait(&pacing, "model").unwrap();
+        assert!(first <= Duration::from_millis(200), "10 tokens and 10 for the answer: {first:?}");
+        tokio::time::sleep(first).await;
+        exchange(&pacing, "model", 990);
+        let second = wait(&pacing, "model").unwrap();
+        assert!(second.abs_diff(Duration::from_secs(10)) < Duration::from_millis(10), "{second:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_limits_of_a_job_hold_over_all_models_and_a_models_own_for_it_alone() {
+        let mut limits = Limits { rpm: 60.try_into().ok(), ..Limits::default() };
+        let own = ModelLimits { rpm: 6.try_into().ok(), ..ModelLimits::default() };
+        limits.per_model.insert("slow".to_owned(), own);
+        let pacing = pacing(&limits, BTreeMap::new());
+        exchange(&pacing, "slow", 1);
+        let rounded = |model| wait(&pacing, model).unwrap().as_secs_f64().round();
+        assert!((rounded("slow") - 10.0).abs() < f64::EPSILON);
+        assert!((rounded("quick") - 1.0).abs() < f64::EPSILON);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_memory_of_many_models_is_bounded_and_prefers_those_of_this_run() {
+        let limits = Limits::default();
+        let first = pacing(&limits, BTreeMap::new());
+        (0..150).for_each(|model| exchange(&first, &format!("old-{model}"), 1));
+        let remembered = learner_memory(Recollection::learner(&first).as_ref());
+        assert_eq!(remembered.len(), REMEMBERED);
+        let second = pacing(&limits, remembered);
+        (0..60).for_each(|model| exchange(&second, &format!("young-{model}"), 1));
+        let remembered = learner_memory(Recollection::learner(&second).as_ref());
+        assert_eq!(remembered.len(), REMEMBERED);
+        assert_eq!(remembered.keys().filter(|model| model.starts_with("young")).count(), 60);
+    }
+
+    #[test]
+    fn a_memory_that_cannot_be_read_is_forgotten() {
+        assert!(learner_memory(None).is_empty());
+        assert!(learner_memory(Some(&serde_json::json!(7))).is_empty());
+        let newer = serde_json::json!({"format": "penstock.learners/2", "models": {}});
+        assert!(learner_memory(Some(&newer)).is_empty());
+    }
 }
