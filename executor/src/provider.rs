@@ -156,16 +156,21 @@ impl Provider {
     }
 
     /// Reads the keys that stand in files again and says whether any is another one: to be called after a 401 or 403,
-    /// and from time to time while the job is held up by it. Where a file cannot be read the old key stays.
-    pub async fn refresh_keys(&self) -> Result<bool, ProviderError> {
+    /// and from time to time while the job is held up by it. Where a file cannot be read the old key stays; that is
+    /// logged, and hides no change of another.
+    pub async fn refresh_keys(&self) -> bool {
         let routes = self.routing.all();
         let refresh = move || {
-            routes
-                .iter()
-                .filter_map(|route| route.key.as_ref())
-                .try_fold(false, |changed, key| Ok(key.refresh()? || changed))
+            let mut changed = false;
+            for key in routes.iter().filter_map(|route| route.key.as_ref()) {
+                match key.refresh() {
+                    Ok(is_another) => changed |= is_another,
+                    Err(error) => tracing::warn!("the old key stays in use: failed to {error}"),
+                }
+            }
+            changed
         };
         // A runtime that is shutting down reads no more files, and nobody asks for keys then.
-        tokio::task::spawn_blocking(refresh).await.unwrap_or(Ok(false))
+        tokio::task::spawn_blocking(refresh).await.unwrap_or(false)
     }
 }

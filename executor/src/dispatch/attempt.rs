@@ -9,14 +9,16 @@ use penstock_batchfile::{
 };
 use penstock_job::Reason;
 use penstock_rate::Verdict;
-use penstock_storage::{ErrorKind, Input};
+use penstock_storage::{Input, StorageError};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::schedule::Task;
 use crate::{
     board::Board,
     budget::{Budget, Reservation},
     clock::now_ms,
+    input,
     provider::{self, Answer, Disposition, PrepareError, PreparedRequest, Provider, classify},
     results::{Answered, Entry, Hold},
 };
@@ -33,6 +35,8 @@ pub(super) struct Attempter {
     pub(super) max_attempts: u32,
     pub(super) board: Arc<Board>,
     pub(super) entries: mpsc::Sender<Entry>,
+    /// No request is to be sent any more.
+    pub(super) draining: CancellationToken,
 }
 
 /// What an attempt came to.
@@ -51,8 +55,8 @@ pub(super) enum Attempted {
     Throttled { task: Task, after: Option<Duration>, verdict: Verdict },
     /// No line would be answered now; the attempt does not count.
     Blocked { task: Task, reason: Reason, after: Option<Duration>, message: String },
-    /// The line cannot be read at the moment; nothing was sent.
-    Unread { task: Task },
+    /// The line cannot be read at the moment, or no request is to be sent any more; nothing was sent.
+    Unsent { task: Task },
     /// The input is not what it was; nothing was sent.
     InputModified,
 }
@@ -60,11 +64,20 @@ pub(super) enum Attempted {
 impl Attempter {
     /// Makes one attempt.
     pub(super) async fn attempt(&self, mut task: Task) -> Attempted {
-        let mut reservation = self.budget.reserve(task.length as usize).await;
-        let line = match self.read(&task).await {
+        let prepared = async {
+            let reservation = self.budget.reserve(task.length as usize).await;
+            (reservation, self.read(&task).await)
+        };
+        // Waiting for memory may take as long as the requests that hold it.
+        let (mut reservation, line) = tokio::select! {
+            biased;
+            () = self.draining.cancelled() => return Attempted::Unsent { task },
+            prepared = prepared => prepared,
+        };
+        let line = match line {
             Ok(line) => line,
-            Err(ErrorKind::Unavailable | ErrorKind::Refused) => return Attempted::Unread { task },
-            Err(_) => return Attempted::InputModified,
+            Err(error) if input::is_lost(&error) => return Attempted::InputModified,
+            Err(_) => return Attempted::Unsent { task },
         };
         let request = match self.provider.prepare(&line) {
             Ok(request) => request,
@@ -122,7 +135,7 @@ impl Attempter {
         }
     }
 
-    async fn read(&self, task: &Task) -> Result<Bytes, ErrorKind> {
+    async fn read(&self, task: &Task) -> Result<Bytes, StorageError> {
         if let Some(spool) = task.spool.upgrade() {
             match spool.read(task.input_offset, task.length) {
                 Ok(line) => return Ok(line),
@@ -130,10 +143,9 @@ impl Attempter {
             }
         }
         let range = task.input_offset..task.input_offset + u64::from(task.length);
-        self.input.read(range).await.map_err(|error| {
-            tracing::warn!(%error, "a line cannot be read");
-            error.kind()
-        })
+        input::read(&*self.input, range)
+            .await
+            .inspect_err(|error| tracing::warn!(%error, "a line cannot be read"))
     }
 
     fn success(&self, task: &Task, line: &[u8], answer: &Answer, reply: &provider::Reply<'_>) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! The dispatch loop: the one task that takes windows, starts attempts and hears what became of them.
 
-use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use penstock_batchfile::{Endpoint, Format, RecordWriter};
 use penstock_job::{Reason, spec::Limits};
@@ -11,6 +11,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     attempt::{Attempted, Attempter},
@@ -46,6 +47,10 @@ const LONGEST_REFUSAL: Duration = Duration::from_mins(1);
 const UNAVAILABLE_AFTER: u32 = 5;
 /// Models that are kept when they have nothing to do.
 const MODELS_KEPT: usize = 1_000;
+
+/// Why a provider turns every line of a model away.
+const BLOCKS: [Reason; 3] =
+    [Reason::CredentialsRefused, Reason::BillingOrZeroQuota, Reason::DayQuotaExhausted];
 
 /// What the dispatch loop works with.
 #[derive(Debug)]
@@ -95,6 +100,7 @@ pub(crate) async fn dispatch(
         max_attempts: dispatch.limits.max_attempts.get(),
         board: Arc::clone(&dispatch.board),
         entries,
+        draining: CancellationToken::new(),
     });
     let mut running = Running {
         dispatch,
@@ -102,7 +108,9 @@ pub(crate) async fn dispatch(
         schedule,
         attempts: JoinSet::new(),
         windows: Some(windows),
+        input_modified: false,
         succeeded: false,
+        raised: BTreeSet::new(),
         failures: 0,
         next_key_check: Instant::now(),
     };
@@ -130,8 +138,12 @@ struct Running {
     attempts: JoinSet<Ended>,
     /// `None` when the input has been read to its end.
     windows: Option<mpsc::Receiver<Window>>,
+    /// The input is not what it was: nothing more is sent.
+    input_modified: bool,
     /// Whether anything has succeeded yet.
     succeeded: bool,
+    /// What this loop has raised on the board; others raise the same reasons and clear them themselves.
+    raised: BTreeSet<Reason>,
     /// Attempts in a row without an answer.
     failures: u32,
     next_key_check: Instant,
@@ -142,36 +154,47 @@ impl Running {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let now_mode = *mode.borrow_and_update();
+            let now_mode = match *mode.borrow_and_update() {
+                // What is in flight was paid for, so it is awaited before anybody hears of the change.
+                Mode::Go if self.input_modified => Mode::Drain,
+                asked => asked,
+            };
             let wake = match now_mode {
                 Mode::Go => self.start_what_may_go(),
                 Mode::Drain => {
                     // Lines not in flight are undone; dropping the windows lets ingest end.
                     self.windows = None;
+                    self.attempter.draining.cancel();
                     None
                 }
-                Mode::Abandon => return Ok(()),
+                Mode::Abandon => return self.ended(),
             };
             self.show();
             let nothing_left = self.windows.is_none() && self.schedule.is_idle();
             if nothing_left || (now_mode == Mode::Drain && self.schedule.in_flight() == 0) {
-                return Ok(());
+                return self.ended();
             }
             tokio::select! {
                 ended = self.attempts.join_next(), if !self.attempts.is_empty() => {
                     if let Some(ended) = ended {
-                        self.hear(ended)?;
+                        self.hear(ended);
                     }
                     while let Some(ended) = self.attempts.try_join_next() {
-                        self.hear(ended)?;
+                        self.hear(ended);
                     }
                 }
-                window = next_window(&mut self.windows), if self.schedule.is_exhausted() => self.load(window).await,
+                // Ingest makes no more windows than may exist, and each is taken as soon as it is there: a model that
+                // is held back leaves the others something to do.
+                window = next_window(&mut self.windows) => self.load(window).await,
                 () = sleep_until(wake), if wake.is_some() => {}
-                changed = mode.changed() => if changed.is_err() { return Ok(()) },
+                changed = mode.changed() => if changed.is_err() { return self.ended() },
                 _ = ticks.tick() => self.look_around(now_mode).await,
             }
         }
+    }
+
+    fn ended(&self) -> Result<(), InputModified> {
+        if self.input_modified { Err(InputModified) } else { Ok(()) }
     }
 
     /// Starts every attempt that may go now; returns when the next one may.
@@ -196,23 +219,21 @@ impl Running {
         self.attempts.spawn(async move { Ended { model, id, attempted: attempter.attempt(task).await } });
     }
 
-    fn hear(&mut self, ended: Result<Ended, tokio::task::JoinError>) -> Result<(), InputModified> {
+    fn hear(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
         let Ended { model, id, attempted } = match ended {
             Ok(ended) => ended,
             Err(error) => {
                 self.dispatch.halt.because(RunError::Defect(format!("an attempt ended abnormally: {error}")));
-                return Ok(());
+                return;
             }
         };
         self.schedule.ended(&model);
+        let answered = matches!(attempted, Attempted::Settled { answered: true, .. });
         let pacing = Arc::clone(&self.dispatch.pacing);
         match attempted {
-            Attempted::Settled { verdict, answered } => {
+            Attempted::Settled { verdict, .. } => {
                 pacing.verdict(&model, id, verdict);
                 self.succeeded |= matches!(verdict, Verdict::Succeeded { .. });
-                if answered {
-                    self.answered(&model);
-                }
             }
             Attempted::Again { task, after, evidence } => {
                 pacing.verdict(&model, id, Verdict::Lost);
@@ -227,26 +248,28 @@ impl Running {
                 pacing.verdict(&model, id, Verdict::Lost);
                 self.blocked(task, reason, after, message);
             }
-            Attempted::Unread { task } => {
+            Attempted::Unsent { task } => {
                 pacing.verdict(&model, id, Verdict::Lost);
                 self.schedule.try_again(task, Instant::now() + TICK);
             }
-            Attempted::InputModified => return Err(InputModified),
+            Attempted::InputModified => {
+                pacing.verdict(&model, id, Verdict::Lost);
+                self.input_modified = true;
+            }
         }
-        Ok(())
+        // However a probe ends, unless it is turned away, others may go: its line may be settled and never come back.
+        self.schedule.open_probed(&model);
+        if answered {
+            self.answered();
+        }
     }
 
-    /// The provider works: whatever was closed for this model opens.
-    fn answered(&mut self, model: &str) {
+    /// The provider works, for this model at least.
+    fn answered(&mut self) {
         self.failures = 0;
-        if self.schedule.any_closed() {
-            self.schedule.open(model);
-            if !self.schedule.any_closed() {
-                for reason in
-                    [Reason::CredentialsRefused, Reason::BillingOrZeroQuota, Reason::DayQuotaExhausted]
-                {
-                    self.dispatch.board.clear(reason);
-                }
+        if !self.raised.is_empty() && !self.schedule.any_closed() {
+            for reason in BLOCKS {
+                self.clear(reason);
             }
         }
     }
@@ -255,10 +278,8 @@ impl Running {
         self.dispatch.board.retried.fetch_add(1, Relaxed);
         self.failures += 1;
         if self.failures >= UNAVAILABLE_AFTER {
-            self.dispatch.board.raise(
-                Reason::ProviderUnavailable,
-                format!("{} attempts in a row failed: {evidence}", self.failures),
-            );
+            let evidence = format!("{} attempts in a row failed: {evidence}", self.failures);
+            self.raise(Reason::ProviderUnavailable, evidence);
         }
     }
 
@@ -266,14 +287,16 @@ impl Running {
         let retry = self.dispatch.limits.retry;
         let drawn =
             jitter(Duration::from_millis(retry.base_ms), Duration::from_millis(retry.cap_ms), task.tries - 1);
-        self.schedule.open_probed(&task.model);
-        self.schedule.try_again(task, Instant::now() + after.map_or(drawn, |after| after.max(drawn)));
+        // Lines that were told the same time do not come back in the same moment.
+        self.schedule.try_again(task, Instant::now() + after.unwrap_or_default() + drawn);
     }
 
     fn throttled(&mut self, task: Task, after: Option<Duration>) {
+        self.failures = 0;
+        // A time of zero tells nothing: whoever is refused all the same would ask without a pause.
+        let after = after.filter(|after| !after.is_zero());
         let wait = after.unwrap_or_else(|| jitter(REFUSAL_BASE, LONGEST_REFUSAL, task.refusals - 1));
         let due = Instant::now() + wait;
-        self.schedule.open_probed(&task.model);
         // A learner reads refusals and lowers the rate; without one, only the provider's own word can stop the next
         // request from being refused as well.
         if self.dispatch.pacing.is_fixed() && after.is_some() {
@@ -283,14 +306,14 @@ impl Running {
     }
 
     fn blocked(&mut self, task: Task, reason: Reason, after: Option<Duration>, message: String) {
-        let board = &self.dispatch.board;
         if reason == Reason::CredentialsRefused && self.dispatch.fail_fast_on_credentials && !self.succeeded {
             self.dispatch.halt.because(RunError::CredentialsRefused { evidence: message });
             return;
         }
-        board.raise(reason, message);
+        self.failures = 0;
+        self.raise(reason, message);
         let now = Instant::now();
-        self.schedule.close(&task.model, now + after.unwrap_or(BLOCKED_PAUSE).min(LONGEST_REST));
+        self.schedule.close(&task.model, now + rest(after));
         self.schedule.try_again(task, now);
     }
 
@@ -315,9 +338,8 @@ impl Running {
 
     /// Once a second: what the view shows, whether a better key is there, whether the fence holds.
     async fn look_around(&mut self, mode: Mode) {
-        let board = Arc::clone(&self.dispatch.board);
         let (belief, paced) = self.dispatch.pacing.explain();
-        board.believes(belief);
+        self.dispatch.board.believes(belief);
         let held = mode == Mode::Go && !self.schedule.is_exhausted();
         let limits = [
             (Reason::Learning, held && paced == Some(Reason::Learning)),
@@ -326,26 +348,37 @@ impl Running {
         ];
         for (reason, holds) in limits {
             if holds {
-                board.raise(reason, self.evidence(reason));
+                self.raise(reason, self.evidence(reason));
             } else {
-                board.clear(reason);
+                self.clear(reason);
             }
         }
         if self.failures == 0 {
-            board.clear(Reason::ProviderUnavailable);
+            self.clear(Reason::ProviderUnavailable);
         }
         if self.dispatch.ledger.fence_holds() {
-            board.clear(Reason::StorageSlow);
+            self.clear(Reason::StorageSlow);
         } else {
-            board.raise(Reason::StorageSlow, format!("no checkpoint succeeded for {} s", FENCE.as_secs()));
+            self.raise(Reason::StorageSlow, format!("no checkpoint succeeded for {} s", FENCE.as_secs()));
         }
         self.look_for_keys().await;
     }
 
+    fn raise(&mut self, reason: Reason, evidence: String) {
+        self.raised.insert(reason);
+        self.dispatch.board.raise(reason, evidence);
+    }
+
+    fn clear(&mut self, reason: Reason) {
+        if self.raised.remove(&reason) {
+            self.dispatch.board.clear(reason);
+        }
+    }
+
     /// What held dispatch back no longer matters when it has ended.
     fn clear_conditions(&self) {
-        for reason in Reason::ALL.into_iter().filter(|reason| *reason <= Reason::RunningAtLimit) {
-            self.dispatch.board.clear(reason);
+        for reason in &self.raised {
+            self.dispatch.board.clear(*reason);
         }
         self.dispatch.board.in_flight.store(0, Relaxed);
         self.dispatch.board.waiting_for_retry.store(0, Relaxed);
@@ -366,13 +399,9 @@ impl Running {
             return;
         }
         self.next_key_check = now + KEY_CHECK;
-        match self.dispatch.provider.refresh_keys().await {
-            Ok(true) => {
-                tracing::info!("a key file has changed; the provider is asked again");
-                self.schedule.open_all();
-            }
-            Ok(false) => {}
-            Err(error) => tracing::warn!(%error, "the old key stays in use"),
+        if self.dispatch.provider.refresh_keys().await {
+            tracing::info!("a key file has changed; the provider is asked again");
+            self.schedule.open_all();
         }
     }
 
@@ -390,8 +419,26 @@ async fn next_window(windows: &mut Option<mpsc::Receiver<Window>>) -> Option<Win
     }
 }
 
+/// How long a refused model rests, given what its provider says.
+fn rest(after: Option<Duration>) -> Duration {
+    after.unwrap_or(BLOCKED_PAUSE).clamp(KEY_CHECK, LONGEST_REST)
+}
+
 async fn sleep_until(at: Option<Instant>) {
     if let Some(at) = at {
         tokio::time::sleep_until(at).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_model_rests_as_long_as_its_provider_says_within_reason() {
+        assert_eq!(rest(None), BLOCKED_PAUSE);
+        assert_eq!(rest(Some(Duration::ZERO)), KEY_CHECK, "it is not asked without a pause");
+        assert_eq!(rest(Some(Duration::from_mins(2))), Duration::from_mins(2));
+        assert_eq!(rest(Some(Duration::from_hours(24))), LONGEST_REST);
     }
 }

@@ -183,11 +183,12 @@ impl Schedule {
         if self.is_full() {
             return Next::Wait;
         }
-        let may_start = self.waiting < MOST_RETRIES;
+        let room = MOST_RETRIES.saturating_sub(self.waiting);
         let mut earliest: Option<Instant> = None;
         let mut found = None;
         for (model, queue) in self.turns() {
-            match queue.ready(now, may_start) {
+            // A model takes at most as much room as it leaves, so one that is refused again and again starves no other.
+            match queue.ready(now, queue.waiting.len() < room) {
                 Ready::Nothing => {}
                 Ready::At(at) => earliest = Some(earliest.map_or(at, |other| other.min(at))),
                 Ready::Line { length } => match pace(model, length) {
@@ -265,14 +266,8 @@ impl Schedule {
         }
     }
 
-    /// The model's requests get through again.
-    pub(super) fn open(&mut self, model: &str) {
-        if let Some(queue) = self.queues.get_mut(model) {
-            queue.gate = Gate::Open;
-        }
-    }
-
-    /// The request that was to see whether a model works again came back without an answer to that.
+    /// A request that was not turned away has ended: if it was the one that was to see whether its model works again,
+    /// the model is open. One that was sent before the model was closed opens nothing.
     pub(super) fn open_probed(&mut self, model: &str) {
         if let Some(queue) = self.queues.get_mut(model)
             && queue.gate == Gate::Probing
@@ -451,16 +446,56 @@ mod tests {
 
     #[test]
     fn no_new_line_is_started_while_too_many_wait() {
-        let count = u32::try_from(MOST_RETRIES).unwrap();
-        let mut schedule = schedule(u32::MAX, &[("a", count + 1)], u32::MAX);
+        let mut schedule = schedule(u32::MAX, &[("a", 5_000), ("b", 5_000)], u32::MAX);
         let now = Instant::now();
         let due = now + Duration::from_secs(1);
-        for _ in 0..count {
-            let task = take(&mut schedule, now).unwrap();
-            schedule.ended("a");
+        let mut counts = [0; 2];
+        while let Some(task) = take(&mut schedule, now) {
+            counts[usize::from(&*task.model == "b")] += 1;
+            schedule.ended(&task.model);
+            let model = Arc::clone(&task.model);
             schedule.try_again(task, due);
+            assert!(schedule.waiting() <= MOST_RETRIES, "{model}");
         }
+        assert!(counts.iter().all(|count| *count > 1_000), "{counts:?}");
         assert!(matches!(schedule.next(now, |_, _| Pace::Now), Next::At(at) if at == due));
+    }
+
+    #[test]
+    fn a_model_that_is_always_refused_leaves_room_for_another() {
+        let mut schedule = schedule(u32::MAX, &[("a", 5_000), ("b", 1)], 1);
+        let now = Instant::now();
+        let later = now + Duration::from_secs(1);
+        let b = loop {
+            let task = take(&mut schedule, now).unwrap();
+            if &*task.model == "b" {
+                break task;
+            }
+            schedule.ended("a");
+            schedule.try_again(task, later);
+        };
+        while let Some(task) = take(&mut schedule, now) {
+            assert_eq!(&*task.model, "a");
+            schedule.ended("a");
+            schedule.try_again(task, later);
+        }
+        schedule.ended("b");
+        schedule.load(window(&[("b", 1)]), |_| 1);
+        assert_eq!(&*take(&mut schedule, now).expect("b may still start").model, "b");
+        drop(b);
+    }
+
+    #[test]
+    fn an_answer_to_a_request_from_before_the_closure_opens_nothing() {
+        let mut schedule = schedule(100, &[("a", 5)], 100);
+        let now = Instant::now();
+        take(&mut schedule, now).unwrap();
+        let until = now + Duration::from_mins(1);
+        schedule.close("a", until);
+        schedule.ended("a");
+        schedule.open_probed("a");
+        assert!(take(&mut schedule, now).is_none());
+        assert!(take(&mut schedule, until).is_some());
     }
 
     #[test]
@@ -477,7 +512,7 @@ mod tests {
         );
         assert!(take(&mut schedule, until).is_some());
         assert!(take(&mut schedule, until).is_none(), "one probe at a time");
-        schedule.open("a");
+        schedule.open_probed("a");
         assert!(!schedule.any_closed());
         assert!(take(&mut schedule, until).is_some());
     }

@@ -10,3 +10,4 @@ mod repairs;
 mod scenario;
 mod stopping;
 mod succession;
+mod trouble;
