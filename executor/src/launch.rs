@@ -13,11 +13,11 @@ use penstock_job::{
     CanonicalSpec, ExitCode, Identity, JobSpec, Validation,
     document::{self, DocumentError},
     spec::{
-        SpecError,
+        CanonicalInput, SpecError,
         text::{self, TextError},
     },
 };
-use penstock_storage::{FileInput, FileStore, Input, ObjectName, StorageError, Store};
+use penstock_storage::{ErrorKind, FileInput, FileStore, Input, ObjectName, StorageError, Store};
 use thiserror::Error;
 
 use crate::{
@@ -76,12 +76,16 @@ impl LaunchError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Run(error) => error.exit_code(),
+            // A store that does not answer now may do so for the next start; a wrong job file never works.
+            Self::Storage(error) if error.kind() == ErrorKind::Unavailable => ExitCode::StorageUnavailable,
+            Self::Storage(error) if error.kind() == ErrorKind::Damaged => ExitCode::StorageDamaged,
             _ => ExitCode::Configuration,
         }
     }
 }
 
-/// Opens everything that a job file names. The input counts as lost when it is not at the generation that was validated.
+/// Opens everything that a job file names. The input counts as lost when the file that was validated is gone or is not
+/// at its generation any more; a job file that names another one is for the claim to refuse.
 pub async fn launch(
     job_file: &Path,
     scratch: Option<PathBuf>,
@@ -99,9 +103,9 @@ pub async fn launch(
     let validation = ObjectName::from_static(penstock_job::layout::VALIDATION);
     let (_, bytes) = store.get(&validation, VALIDATION_LIMIT).await?.ok_or(RunError::NotValidated)?;
     let validated: Validation = document::read(&bytes)?;
-    let canonical = canonical(&spec, &validated)?;
+    let (named, input) = open_input(&input, &validated.spec.input).await?;
+    let canonical = canonical(&spec, named, &validated)?;
     let identity = Identity::of(&canonical);
-    let input = open_input(&input, &canonical).await?;
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
     let in_flight = requests_in_flight(&spec.limits) as usize;
     let provider = match (&ending, &input) {
@@ -123,21 +127,44 @@ pub async fn launch(
     })
 }
 
-/// The canonical spec of the job file over the input that was validated; whether it is the validated job is for the
-/// claim to say.
-fn canonical(spec: &JobSpec, validated: &Validation) -> Result<CanonicalSpec, SpecError> {
+/// The canonical spec of the job file over the input that it names; whether it is the validated job is for the claim to
+/// say.
+fn canonical(
+    spec: &JobSpec,
+    named: CanonicalInput,
+    validated: &Validation,
+) -> Result<CanonicalSpec, SpecError> {
     let validated = &validated.spec;
     let detected = Detected { format: validated.format, endpoint: Some(validated.endpoint) };
-    spec.canonical(validated.input.clone(), detected)
+    spec.canonical(named, detected)
 }
 
-async fn open_input(path: &Path, canonical: &CanonicalSpec) -> Result<Option<Arc<dyn Input>>, StorageError> {
+/// The input as it is named in the job's identity, and the input itself unless it is lost.
+async fn open_input(
+    path: &Path,
+    validated: &CanonicalInput,
+) -> Result<(CanonicalInput, Option<Arc<dyn Input>>), StorageError> {
     let opened = match FileInput::open(path).await {
         Ok(opened) => opened,
-        Err(error) if error.kind() == penstock_storage::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound && leads_to(path, &validated.uri) => {
+            return Ok((validated.clone(), None));
+        }
         Err(error) => return Err(error),
     };
-    let same =
-        opened.uri() == canonical.input.uri && opened.generation().as_str() == canonical.input.generation;
-    Ok(same.then(|| Arc::new(opened) as Arc<dyn Input>))
+    let named =
+        CanonicalInput { uri: opened.uri().to_owned(), generation: opened.generation().as_str().to_owned() };
+    if named.uri == validated.uri && named.generation != validated.generation {
+        return Ok((validated.clone(), None));
+    }
+    Ok((named, Some(Arc::new(opened))))
+}
+
+/// Whether a path at which there is no file is where the validated input was. A wrong path, or a folder that is not
+/// mounted, must not end a job.
+fn leads_to(path: &Path, uri: &str) -> bool {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (folder.canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name) == Path::new(uri),
+        _ => false,
+    }
 }

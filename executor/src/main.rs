@@ -50,7 +50,10 @@ fn main() -> ExitCode {
             return Code::Configuration.into();
         }
     };
-    runtime.block_on(execute(arguments)).into()
+    let code = runtime.block_on(execute(arguments));
+    // Whatever still hangs in a call of the operating system does not hold up the exit.
+    runtime.shutdown_background();
+    code.into()
 }
 
 async fn execute(arguments: Arguments) -> Code {
@@ -83,7 +86,10 @@ async fn finish(arguments: Arguments) -> Result<Finished, LaunchError> {
         Ending::Cancelled => EndingRequest::cancelled(),
         Ending::Expired => EndingRequest::expired(),
     });
-    let job = launch(&arguments.job, arguments.scratch, ending).await?;
+    let job = tokio::select! {
+        job = launch(&arguments.job, arguments.scratch, ending) => job?,
+        () = stop.wait() => return Ok(Finished::Stopped),
+    };
     let finished = run(job, Arc::new(Board::default()), stop).await;
     listening.abort();
     Ok(finished?)

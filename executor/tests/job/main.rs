@@ -5,6 +5,7 @@
 
 mod endings;
 mod faults;
+mod launch;
 mod outcomes;
 mod repairs;
 mod scenario;
