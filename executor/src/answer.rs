@@ -191,35 +191,36 @@ impl Loops<'_> {
     /// R7: stop dispatch; store at once; await answers and store them as they come; leave in time.
     async fn drain(&self, stop: &Stop) -> Answer {
         self.board.enter(Stage::Draining);
-        let until = Instant::now() + stop.drain().unwrap_or(self.timing.drain);
         self.modes.send_replace(Mode::Drain);
-        while !self.halt.is_set() {
-            self.store(until + LAST_FLUSH).await;
-            let pause = until.min(Instant::now() + DRAIN_FLUSH);
-            let ended = tokio::time::timeout_at(pause, self.dispatched.cancelled()).await;
-            if ended.is_ok() || Instant::now() >= until {
-                break;
+        let storing = async {
+            loop {
+                self.store().await;
+                if tokio::time::timeout(DRAIN_FLUSH, self.dispatched.cancelled()).await.is_ok() {
+                    break;
+                }
             }
+        };
+        tokio::select! {
+            () = storing => {}
+            () = stop.over(self.timing.drain) => {}
+            () = self.halt.wait() => {}
         }
         self.await_answers(Instant::now()).await;
-        self.store(until + LAST_FLUSH).await;
+        if tokio::time::timeout(LAST_FLUSH, self.store()).await.is_err() {
+            tracing::warn!("not everything could be stored in time; the rest stays in the scratch folder");
+        }
         self.quit.cancel();
         Answer::Stopped
     }
 
-    /// Makes everything answered durable and writes a checkpoint, as far as that is done in time.
-    async fn store(&self, until: Instant) {
-        let work = async {
-            let (reached, flushed) = oneshot::channel();
-            if self.entries.send(Entry::Flush(reached)).await.is_ok()
-                && flushed.await.is_ok()
-                && let Err(cause) = self.ledger.checkpoint().await
-            {
-                self.halt.because(cause);
-            }
-        };
-        if tokio::time::timeout_at(until, work).await.is_err() {
-            tracing::warn!("not everything could be stored in time; the rest stays in the scratch folder");
+    /// Makes everything answered durable and writes a checkpoint.
+    async fn store(&self) {
+        let (reached, flushed) = oneshot::channel();
+        if self.entries.send(Entry::Flush(reached)).await.is_ok()
+            && flushed.await.is_ok()
+            && let Err(cause) = self.ledger.checkpoint().await
+        {
+            self.halt.because(cause);
         }
     }
 

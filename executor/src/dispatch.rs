@@ -1,6 +1,6 @@
 //! Which line goes when, and what becomes of each attempt.
 //!
-//! [`Schedule`] decides (pure); [`dispatch`] acts: it takes windows, asks the schedule and the pacing for the next line,
+//! [`Schedule`](schedule::Schedule) decides (pure); [`dispatch`] acts: it takes windows, asks the schedule and the pacing for the next line,
 //! sends it in a task of its own and hears what became of it.
 
 mod attempt;

@@ -4,8 +4,8 @@
 //!
 //! | module | steps of the job protocol (`docs/protocol.md`) |
 //! |---|---|
-//! | [`run`] | the order of everything below |
-//! | [`launch`] | from the binary's job file to a [`Job`] |
+//! | [`run()`] | the order of everything below |
+//! | [`launch()`] | from the binary's job file to a [`Job`] |
 //! | `claim` | claim, adopt, seal, recover (C1-C9) |
 //! | `ingest` | windows of the input, copied to local disk and planned |
 //! | `dispatch` | which line goes when, and what becomes of each attempt (R1, R2) |

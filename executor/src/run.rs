@@ -3,7 +3,10 @@
 use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use penstock_batchfile::{Ordinal, RecordWriter};
-use penstock_job::{Receipt, State, state::Phase};
+use penstock_job::{
+    Epoch, Receipt, State,
+    state::{Part, Phase},
+};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -324,7 +327,7 @@ impl Settling<'_> {
     {
         let (entries, received) = mpsc::channel(ENTRIES);
         let quit = CancellationToken::new();
-        let (epoch, taken, rows, by_time) = self
+        let (epoch, taken, rows, by_time, listed) = self
             .ledger
             .look(|State { epoch, completed, parts, .. }, _| {
                 (
@@ -332,9 +335,12 @@ impl Settling<'_> {
                     completed.clone(),
                     parts.len(),
                     parts.iter().filter(|part| made_by_time(part)).count(),
+                    highest_sequence(parts, *epoch),
                 )
             })
             .await;
+        // Reconciliation may have written parts of this epoch that the loops know nothing of.
+        let sequence = sequence.max(listed + 1);
         let collector = Collector {
             output: self.output.clone(),
             ledger: self.ledger.clone(),
@@ -378,6 +384,11 @@ impl Settling<'_> {
         };
         (next, produced)
     }
+}
+
+/// The highest sequence that a listed part of `epoch` has; 0 when there is none.
+pub(crate) fn highest_sequence(parts: &[Part], epoch: Epoch) -> u32 {
+    parts.iter().filter(|part| part.name.epoch == epoch).map(|part| part.name.sequence).max().unwrap_or(0)
 }
 
 /// The ordinal behind the last line.

@@ -79,10 +79,14 @@ impl Attempter {
             Err(error) if input::is_lost(&error) => return Attempted::InputModified,
             Err(_) => return Attempted::Unsent { task },
         };
+        let id = RawId::find(&line, self.format).map(|id| id.token().to_owned());
+        let name = LineName { ordinal: task.ordinal, id: id.as_deref() };
         let request = match self.provider.prepare(&line) {
             Ok(request) => request,
-            Err(error) => return self.unsendable(&task, &line, &error, reservation).await,
+            Err(error) => return self.unsendable(&task, name, &error, reservation).await,
         };
+        // A body made of the line is a copy of it: one of the two is enough to hold.
+        drop(line);
         self.board.sent.fetch_add(1, Relaxed);
         let at_ms = now_ms();
         let outcome = self.provider.send(&request, &mut reservation).await;
@@ -90,14 +94,14 @@ impl Attempter {
         match classify(&outcome, self.endpoint, self.format) {
             Disposition::Succeeded(reply) => {
                 let answer = answer.expect("only an answer succeeds");
-                let record = self.success(&task, &line, answer, &reply);
+                let record = self.success(&task, name, answer, &reply);
                 let verdict = self.count_tokens(reply.tokens, &request);
                 self.settle(&task, OutcomeKind::Succeeded, record, reservation).await;
                 Attempted::Settled { verdict, answered: true }
             }
             Disposition::Failed(cause) => {
                 task.remember(attempt(at_ms, &outcome, &cause.code));
-                self.fail(&task, &line, &cause, answer, reservation).await;
+                self.fail(&task, name, &cause, answer, reservation).await;
                 Attempted::Settled { verdict: Verdict::Lost, answered: true }
             }
             Disposition::Retry { cause, after } => {
@@ -107,7 +111,7 @@ impl Attempter {
                 if task.tries < self.max_attempts {
                     return Attempted::Again { task, after, evidence: cause.message };
                 }
-                self.fail(&task, &line, &cause, answer, reservation).await;
+                self.fail(&task, name, &cause, answer, reservation).await;
                 Attempted::Settled { verdict: Verdict::Lost, answered: false }
             }
             Disposition::Throttled { dimension, after, hints } => {
@@ -148,10 +152,14 @@ impl Attempter {
             .inspect_err(|error| tracing::warn!(%error, "a line cannot be read"))
     }
 
-    fn success(&self, task: &Task, line: &[u8], answer: &Answer, reply: &provider::Reply<'_>) -> Vec<u8> {
-        let id = RawId::find(line, self.format);
+    fn success(
+        &self,
+        task: &Task,
+        name: LineName<'_>,
+        answer: &Answer,
+        reply: &provider::Reply<'_>,
+    ) -> Vec<u8> {
         let mut record = Vec::with_capacity(reply.response.get().len() + 256);
-        let name = LineName { ordinal: task.ordinal, id: id.as_ref().map(RawId::token) };
         let success = Success {
             response: &reply.response,
             status_code: answer.status.as_u16(),
@@ -167,7 +175,7 @@ impl Attempter {
     async fn fail(
         &self,
         task: &Task,
-        line: &[u8],
+        name: LineName<'_>,
         cause: &provider::Cause,
         answer: Option<&Answer>,
         reservation: Reservation,
@@ -178,7 +186,7 @@ impl Attempter {
             body: &answer.body,
         });
         let failure = Failure { code: &cause.code, message: &cause.message, answer, attempts: &task.history };
-        let record = self.failure(task, line, &failure);
+        let record = self.failure(name, &failure);
         self.settle(task, OutcomeKind::Failed, record, reservation).await;
     }
 
@@ -186,22 +194,20 @@ impl Attempter {
     async fn unsendable(
         &self,
         task: &Task,
-        line: &[u8],
+        name: LineName<'_>,
         error: &PrepareError,
         reservation: Reservation,
     ) -> Attempted {
         let message = format!("failed to {error}");
         let failure =
             Failure { code: error.code(), message: &message, answer: None, attempts: &task.history };
-        let record = self.failure(task, line, &failure);
+        let record = self.failure(name, &failure);
         self.settle(task, OutcomeKind::Failed, record, reservation).await;
         Attempted::Settled { verdict: Verdict::Lost, answered: false }
     }
 
-    fn failure(&self, task: &Task, line: &[u8], failure: &Failure<'_>) -> Vec<u8> {
-        let id = RawId::find(line, self.format);
+    fn failure(&self, name: LineName<'_>, failure: &Failure<'_>) -> Vec<u8> {
         let mut record = Vec::with_capacity(512);
-        let name = LineName { ordinal: task.ordinal, id: id.as_ref().map(RawId::token) };
         self.writer.failed(name, failure, &mut record);
         record
     }

@@ -18,7 +18,7 @@ use crate::ingest::{Plan, PlanEntry, Spool, Window};
 pub(super) const MOST_RETRIES: usize = 4_096;
 
 /// Attempts that are kept of one line: the newest, since refusals for the rate have no bound.
-const HISTORY: usize = 32;
+const HISTORY: usize = 10;
 
 /// One line on its way to an outcome.
 #[derive(Debug, Clone)]

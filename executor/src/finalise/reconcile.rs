@@ -75,7 +75,7 @@ pub(crate) async fn reconcile(output: &Output, ledger: &Ledger) -> Result<Reconc
         });
     }
     if !found.repeated.is_empty() {
-        rewrite_without(output, ledger, books.format, &found.repeated).await?;
+        rewrite_without(output, ledger, books.format, &found.repeated, &found.dropped).await?;
         return Ok(Reconciled::Repaired);
     }
     let complete = found.seen.len() + found.seen_rejected.len() == books.lines;

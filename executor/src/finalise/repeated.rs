@@ -1,7 +1,7 @@
 //! A line with two records: a defect that is reported and mended (F2 of the job protocol). The later part is written
 //! anew without the record and takes the other's place in the manifest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use penstock_batchfile::Format;
@@ -17,30 +17,29 @@ use crate::{
     ledger::Ledger,
     output::{Output, object_name},
     records::{Stored, read_object},
+    run::highest_sequence,
 };
 
-/// Rewrites every part but the first that holds one of `repeated`.
+/// Rewrites every part but the first that holds one of `repeated`, leaving aside those that are `dropped` anyway.
 pub(super) async fn rewrite_without(
     output: &Output,
     ledger: &Ledger,
     format: Format,
     repeated: &OrdinalSet,
+    dropped: &BTreeSet<PartName>,
 ) -> Result<(), RunError> {
     tracing::error!(
         lines = repeated.len(),
         "lines with two records: a defect; the later records are taken out"
     );
     let (parts, epoch) = ledger.look(|state, _| (state.parts.clone(), state.epoch)).await;
-    let mut sequence = parts
-        .iter()
-        .filter(|part| part.name.epoch == epoch)
-        .map(|part| part.name.sequence)
-        .max()
-        .unwrap_or(0);
-    let mut seen = OrdinalSet::new();
+    let mut sequence = highest_sequence(&parts, epoch);
+    // A rejected line has its record already.
+    let mut seen = OrdinalSet::clone(ledger.rejected());
     let mut replacements: BTreeMap<PartName, Option<Part>> = BTreeMap::new();
     let mut removed = PartOutcomes::default();
-    for part in &parts {
+    // What cannot be read is dropped by the reconciliation that follows.
+    for part in parts.iter().filter(|part| !dropped.contains(&part.name)) {
         let stored = Stored {
             name: object_name(&part.name),
             generation: Generation::new(&*part.generation),
@@ -70,8 +69,12 @@ pub(super) async fn rewrite_without(
         let replacement = if kept.is_empty() { None } else { Some(write(output, name, kept, lines).await?) };
         replacements.insert(part.name, replacement);
     }
+    let rejected = ledger.rejected();
     ledger
         .repair(|state| {
+            for ordinal in repeated.iter().filter(|ordinal| rejected.contains(*ordinal)) {
+                state.completed.remove(ordinal);
+            }
             state.parts.retain(|part| !replacements.contains_key(&part.name));
             state.parts.extend(replacements.into_values().flatten());
             state.parts.sort_unstable_by_key(|part| part.name);

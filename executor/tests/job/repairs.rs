@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use penstock_executor::{RunError, Stop};
+use penstock_job::{document, layout::PartName, state::Part};
 use penstock_simulator::Distribution;
 use penstock_storage::{FileStore, ObjectName};
 
@@ -60,4 +61,24 @@ async fn a_published_file_that_is_not_ours_stops_the_publication() {
     let error = scenario.run().await.unwrap_err();
     assert!(matches!(&error, RunError::Foreign { name } if name == "results_final.jsonl"), "{error}");
     assert_eq!(scenario.object("results_final.jsonl").await.unwrap(), b"mine\n");
+}
+
+#[tokio::test]
+async fn a_line_with_two_records_is_published_once() {
+    let scenario = half_done().await;
+    let mut state = scenario.state().await;
+    let original = state.parts[0].clone();
+    let copy = Part { name: PartName { sequence: 9_999, ..original.name }, ..original.clone() };
+    let records = scenario.object(&original.name.to_string()).await.unwrap();
+    let name = ObjectName::parse(copy.name.to_string()).unwrap();
+    scenario.store.create(&name, records.into()).await.unwrap();
+    state.outcomes.succeeded += u64::from(copy.lines);
+    state.parts.push(copy);
+    let name = ObjectName::from_static("state.json");
+    let generation = scenario.store.head(&name).await.unwrap().unwrap().generation;
+    scenario.store.replace(&name, document::write(&state).into(), &generation).await.unwrap();
+
+    scenario.run().await.unwrap();
+    scenario.published().await.assert_completed();
+    assert_eq!(scenario.requests().values().copied().max(), Some(1), "nothing is sent again for it");
 }
