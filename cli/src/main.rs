@@ -39,6 +39,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use penstock_job::ExitCode as Code;
 
+/// Gives memory back; how it is tuned stands in `.cargo/config.toml`.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     match arguments::Arguments::try_parse() {
         Ok(arguments) => commands::execute(arguments.command).into(),
