@@ -59,7 +59,8 @@ impl Budget {
     }
 
     /// Like [`Budget::reserve`], but gives `None` where that would wait.
-    pub fn try_reserve(&self, line_bytes: usize) -> Option<Reservation> {
+    #[cfg(test)]
+    fn try_reserve(&self, line_bytes: usize) -> Option<Reservation> {
         let units = units(line_bytes + ANSWER_ALLOWANCE);
         let permit = if units > self.largest_share {
             Permit::Lane(Arc::clone(&self.lane).try_acquire_owned().ok()?)

@@ -12,12 +12,13 @@ use penstock_batchfile::{
 use penstock_executor::provider::LONGEST_ANSWER;
 use penstock_job::{
     OrdinalSet, Receipt,
+    checksum::Crc32c,
     document::Document,
     identity::hex,
     identity_sum::IdentitySum,
     layout::{Kind, is_final},
     receipt::Output,
-    state::{Crc32c, PartOutcomes},
+    state::PartOutcomes,
 };
 use sha2::{Digest, Sha256};
 

@@ -49,7 +49,7 @@ fn forge(world: &World, name: &str, change: impl FnOnce(String) -> String) {
     let refresh = |one: &mut Final| {
         one.size_bytes = bytes.len() as u64;
         one.lines = bytes.split_inclusive(|byte| *byte == b'\n').count() as u64;
-        one.crc32c = penstock_job::state::Crc32c(crc32c::crc32c(&bytes));
+        one.crc32c = penstock_job::checksum::Crc32c(crc32c::crc32c(&bytes));
         one.sha256 = penstock_job::identity::hex(&Sha256::digest(&bytes));
     };
     let mut decided = None;

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use penstock_job::{
     Epoch, OrdinalSet,
+    checksum::Crc32c,
     layout::{self, PartName},
-    state::{Crc32c, Part, PartOutcomes},
+    state::{Part, PartOutcomes},
 };
 use penstock_storage::ObjectMeta;
 

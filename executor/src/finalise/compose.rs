@@ -3,9 +3,9 @@
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use penstock_job::{
+    checksum::Crc32c,
     finals::{Final, Source},
     layout,
-    state::Crc32c,
 };
 use penstock_storage::{Checksum, ErrorKind, Generation, ObjectMeta, ObjectName};
 

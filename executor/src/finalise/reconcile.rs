@@ -6,11 +6,12 @@ use futures_util::TryStreamExt;
 use penstock_batchfile::{Format, Ordinal, OutcomeKind};
 use penstock_job::{
     OrdinalSet, State, Validation,
+    checksum::Crc32c,
     finals::{self, FINAL_SIZE_LIMIT, Final, SourceName},
     identity::hex,
     identity_sum::IdentitySum,
     layout::PartName,
-    state::{Crc32c, Outcomes, Part, PartOutcomes},
+    state::{Outcomes, Part, PartOutcomes},
     validation::RejectedFile,
 };
 use penstock_storage::{Checksum, ErrorKind, Generation};

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use penstock_batchfile::Format;
 use penstock_job::{
     OrdinalSet,
+    checksum::Crc32c,
     layout::PartName,
-    state::{Crc32c, Part, PartOutcomes},
+    state::{Part, PartOutcomes},
 };
 use penstock_storage::{Checksum, Generation};
 

@@ -318,7 +318,7 @@ impl Parts {
 
 #[cfg(test)]
 mod tests {
-    use penstock_job::state::Crc32c;
+    use penstock_job::checksum::Crc32c;
 
     use super::*;
 

@@ -13,8 +13,9 @@ use std::{
 use penstock_batchfile::{Ordinal, OutcomeKind};
 use penstock_job::{
     OrdinalSet,
+    checksum::Crc32c,
     layout::PartName,
-    state::{Crc32c, Part, PartOutcomes},
+    state::{Part, PartOutcomes},
 };
 use penstock_storage::{Checksum, Generation};
 use tokio::time::Instant;

@@ -4,8 +4,9 @@ use std::{future::Future, pin::Pin};
 
 use bytes::Bytes;
 use penstock_job::{
-    OrdinalSet, layout,
-    state::Crc32c,
+    OrdinalSet,
+    checksum::Crc32c,
+    layout,
     validation::{RejectedFile, StoredObject},
 };
 use penstock_storage::{Action, Checksum, ErrorKind, ObjectMeta, ObjectName, StorageError, Store};

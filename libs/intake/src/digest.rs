@@ -1,6 +1,6 @@
 //! The digests of an input, over its exact bytes. Works beside the check of the lines, on a thread of its own.
 
-use penstock_job::{identity::hex, state::Crc32c, validation::ValidatedInput};
+use penstock_job::{checksum::Crc32c, identity::hex, validation::ValidatedInput};
 use penstock_storage::{Checksum, Input};
 use sha2::{Digest, Sha256};
 

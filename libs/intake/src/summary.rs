@@ -111,7 +111,7 @@ mod tests {
             uri: String::new(),
             generation: String::new(),
             size_bytes: 0,
-            crc32c: penstock_job::state::Crc32c(0),
+            crc32c: penstock_job::checksum::Crc32c(0),
             sha256: String::new(),
         };
         tally.summary(input)

@@ -8,9 +8,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::{
+    checksum::Crc32c,
     identity::{Identity, canonical_json, hex},
     layout::Kind,
-    state::{Crc32c, EndingReason, Outcomes, Part},
+    state::{EndingReason, Outcomes, Part},
     validation::RejectedFile,
 };
 

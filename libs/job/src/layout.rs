@@ -21,8 +21,6 @@ pub const PARTS: &str = "parts/";
 pub const COMPOSE: &str = "compose/";
 /// Prefix of what validation attempts write.
 pub const INTAKE: &str = "intake/";
-/// Content type of everything that holds records.
-pub const RECORDS_CONTENT_TYPE: &str = "application/x-ndjson";
 
 /// What kind of outcomes an object holds. One object holds one kind, since a compose cannot split an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -8,6 +8,7 @@
 //! | [`identity`] | the hash of the canonical form, and the first field in which two forms differ |
 //! | [`layout`] | the names of the objects below a job's output |
 //! | [`incarnation`] | who runs a job: epoch and incarnation |
+//! | [`checksum`] | the CRC32C of an object |
 //! | [`ordinals`] | a set of lines, and its base64 form |
 //! | [`identity_sum`] | the order-free sum that ties published ids to the input's |
 //! | [`validation`] | `validation.json`: what validation found |
@@ -18,6 +19,7 @@
 //! | [`exit`] | exit codes |
 //! | [`reason`] | the one word that says why a job is not further |
 
+pub mod checksum;
 pub mod document;
 pub mod exit;
 pub mod finals;

@@ -53,11 +53,6 @@ impl OrdinalSet {
         self.0.is_disjoint(&other.0)
     }
 
-    /// The largest ordinal.
-    pub fn max(&self) -> Option<Ordinal> {
-        self.0.max().map(Ordinal::new)
-    }
-
     /// Adds every line of `other`.
     pub fn unite(&mut self, other: &Self) {
         self.0 |= &other.0;

@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    checksum::Crc32c,
     document::{Document, format_tag},
     identity_sum::IdentitySum,
     incarnation::{Epoch, Incarnation},
     layout::Kind,
-    state::{Crc32c, Discarded, EndingReason, Outcomes, Requests, State, StateJob},
+    state::{Discarded, EndingReason, Outcomes, Requests, State, StateJob},
     validation::{ValidatedInput, Validation},
 };
 

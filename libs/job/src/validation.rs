@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
+    checksum::Crc32c,
     document::{Document, format_tag},
     identity::Identity,
     identity_sum::IdentitySum,
     spec::CanonicalSpec,
-    state::Crc32c,
 };
 
 format_tag! {
