@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use penstock_executor::{EndingRequest, Job};
+use penstock_executor::{EndingRequest, Job, Steps};
 use penstock_intake::Verdict;
 use penstock_job::{CanonicalSpec, ExitCode, Identity, JobSpec};
 use penstock_storage::{ErrorKind, FileInput, FileStore, Generation, Input, RunLock, RunLockError};
@@ -110,6 +110,7 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
         store: Arc::new(FileStore::open(folder.root()).await?),
         provider: None,
         ending: Some(EndingRequest::cancelled()),
+        steps: Steps::default(),
         fail_fast_on_credentials: false,
     };
     execute(job, &folder, &mut reporter, &mut signals).await

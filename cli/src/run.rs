@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use penstock_executor::{Job, provider::Provider, requests_in_flight};
+use penstock_executor::{Job, Steps, provider::Provider, requests_in_flight};
 use penstock_job::{ExitCode, Identity, JobSpec, Receipt, spec::ProviderKind};
 use penstock_simulator::{Distribution, Latency, ProviderSettings, Server};
 use penstock_storage::{FileStore, RunLock, RunLockError};
@@ -82,6 +82,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         provider: Some(provider),
         scratch,
         ending: None,
+        steps: Steps::default(),
         fail_fast_on_credentials: true,
     };
     let code = execute(job, &folder, &mut reporter, &mut signals).await?;

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use penstock_batchfile::{RecordWriter, Rules};
-use penstock_job::state::EndingReason;
+use penstock_job::{Step, state::EndingReason};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::Instant,
@@ -23,6 +23,7 @@ use crate::{
     ledger::{Ledger, Recollection},
     results::Entry,
     run::lines,
+    steps::Steps,
 };
 
 /// Bytes of requests and answers in flight, beside the one oversize holder.
@@ -116,14 +117,24 @@ pub(crate) async fn answer(
                 ledger: ledger.clone(),
                 board: Arc::clone(board),
                 halt: halt.clone(),
+                steps: job.steps.clone(),
             },
             windows,
             entries.clone(),
             mode,
         ),
     ));
-    let loops =
-        Loops { ledger, board, halt, entries, quit, modes, dispatched: dispatching.ended.clone(), timing };
+    let loops = Loops {
+        ledger,
+        board,
+        halt,
+        entries,
+        quit,
+        modes,
+        dispatched: dispatching.ended.clone(),
+        timing,
+        steps: &job.steps,
+    };
     let answered = loops.until_done(&modified, stop, created_at_ms).await;
     dispatching.join().await?;
     // Nobody takes its windows any more, and it may be waiting for a disk that refuses.
@@ -145,6 +156,7 @@ struct Loops<'a> {
     /// Dispatch has ended.
     dispatched: CancellationToken,
     timing: Timing,
+    steps: &'a Steps,
 }
 
 impl Loops<'_> {
@@ -185,6 +197,7 @@ impl Loops<'_> {
             EndingReason::Cancelled | EndingReason::Abandoned => self.timing.request_timeout,
         };
         self.await_answers(Instant::now() + wait).await;
+        self.steps.after(Step::Drain).await;
         Ok(())
     }
 

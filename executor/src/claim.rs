@@ -9,7 +9,7 @@ mod seal;
 
 use penstock_batchfile::Position;
 use penstock_job::{
-    Epoch, Incarnation, OrdinalSet, Receipt, State, Validation,
+    Epoch, Incarnation, OrdinalSet, Receipt, State, Step, Validation,
     layout::{self, PartName},
     state::{
         Discarded, EPOCHS_KEPT, EpochRecord, PartOutcomes, Phase, Requests, StateFormat, StateInput,
@@ -73,10 +73,11 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
         }
         None => (fresh(job, output, &validation, &validation_generation, incarnation).await?, None),
     };
+    output.steps().after(Step::Look).await;
     // C4
     take_next_epoch(&mut state, incarnation);
     let mut object = StateObject::new(output.clone(), incarnation, generation);
-    object.write(&mut state, board, OnRefusal::Fail).await?;
+    object.write(Step::Claim, &mut state, board, OnRefusal::Fail).await?;
     match output.document::<Validation>().await? {
         Some((_, generation)) if generation == validation_generation => {}
         Some((other, _)) => return Err(RunError::occupied(&other.spec, &job.canonical)),
@@ -91,6 +92,7 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
     // C5: what is frozen can only be published.
     if claimed.state.phase == Phase::Running {
         let adopted = adopt::adopt(output, &mut claimed).await?;
+        output.steps().after(Step::Adopt).await;
         seal::seal(&mut claimed, adopted, board).await?;
     }
     board.adopted(claimed.state.outcomes);

@@ -6,11 +6,14 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use penstock_batchfile::{Content, LineName, LineSplitter, Ordinal, Position, RawId, RecordWriter};
-use penstock_job::{CanonicalSpec, OrdinalSet, state::Ending};
+use penstock_job::{CanonicalSpec, OrdinalSet, Step, state::Ending};
 use penstock_storage::{ErrorKind, Input};
 use tokio::sync::mpsc;
 
-use crate::results::{Answered, Entry};
+use crate::{
+    results::{Answered, Entry},
+    steps::Steps,
+};
 
 /// Bytes read from the input at once.
 const CHUNK: u64 = 1 << 20;
@@ -27,6 +30,7 @@ pub(crate) struct Undone {
     pub(crate) lines: Ordinal,
     pub(crate) completed: OrdinalSet,
     pub(crate) rejected: Arc<OrdinalSet>,
+    pub(crate) steps: Steps,
 }
 
 /// Sends a record for each undone line; stops early when nobody takes them.
@@ -37,7 +41,7 @@ pub(crate) async fn record_undone(undone: Undone, entries: mpsc::Sender<Entry>) 
         next = undone.with_ids(&**input, &entries).await;
     }
     while next < undone.lines {
-        if undone.is_undone(next) && entries.send(undone.record(next, None)).await.is_err() {
+        if undone.is_undone(next) && undone.hand_over(undone.record(next, None), &entries).await.is_err() {
             return;
         }
         next = next.next();
@@ -75,12 +79,23 @@ impl Undone {
             }
             offset = end;
             for record in records {
-                if entries.send(record).await.is_err() {
+                if self.hand_over(record, entries).await.is_err() {
                     return self.lines;
                 }
             }
         }
         splitter.position().ordinal
+    }
+
+    /// Fails when nobody takes records any more.
+    async fn hand_over(
+        &self,
+        record: Entry,
+        entries: &mpsc::Sender<Entry>,
+    ) -> Result<(), mpsc::error::SendError<Entry>> {
+        entries.send(record).await?;
+        self.steps.after(Step::RecordUndone).await;
+        Ok(())
     }
 
     fn record(&self, ordinal: Ordinal, id: Option<&RawId<'_>>) -> Entry {

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 use penstock_job::{CanonicalSpec, Identity, JobSpec, spec::Limits, state::EndingReason};
 use penstock_storage::{Input, Store};
 
-use crate::{memory, provider::Provider};
+use crate::{memory, provider::Provider, steps::Steps};
 
 /// One job, ready to be run.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct Job {
     pub scratch: PathBuf,
     /// An ending that the caller asks for.
     pub ending: Option<EndingRequest>,
+    /// Who looks on at each step.
+    pub steps: Steps,
     /// End with [`RunError::CredentialsRefused`](crate::RunError) when the provider refuses the key before anything
     /// succeeded; otherwise wait for a better key.
     pub fail_fast_on_credentials: bool,

@@ -24,6 +24,7 @@ use crate::{
     error::RunError,
     job::{EndingRequest, Job, requests_in_flight},
     provider::{Provider, ProviderError},
+    steps::Steps,
 };
 
 /// Largest `validation.json`.
@@ -122,6 +123,7 @@ pub async fn launch(
         provider,
         scratch,
         ending,
+        steps: Steps::default(),
         // A pod waits for a better key.
         fail_fast_on_credentials: false,
     })

@@ -9,7 +9,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use penstock_batchfile::{Ordinal, Position};
 use penstock_job::{
-    OrdinalSet, State, Validation,
+    OrdinalSet, State, Step, Validation,
     state::{Ending, Part, PartOutcomes, Requests},
 };
 use serde_json::Value;
@@ -129,9 +129,13 @@ impl Ledger {
 
     /// Writes a checkpoint. Fails with [`RunError::ClaimLost`] when another executor has taken the job over.
     pub(crate) async fn checkpoint(&self) -> Result<(), RunError> {
+        self.store(Step::Checkpoint).await
+    }
+
+    async fn store(&self, step: Step) -> Result<(), RunError> {
         let mut object = self.object.lock().await;
         let content = self.book.lock().await.prepare(&mut object);
-        object.send(content, &self.board, OnRefusal::Wait).await?;
+        object.send(step, content, &self.board, OnRefusal::Wait).await?;
         self.renew_fence();
         Ok(())
     }
@@ -145,7 +149,7 @@ impl Ledger {
             message: request.message.clone(),
             at_ms: now_ms(),
         });
-        self.checkpoint().await
+        self.store(Step::End).await
     }
 
     /// Changes the manifest as reconciliation asks and writes it (F2).
@@ -156,7 +160,7 @@ impl Ledger {
             // The cursor may have gone back: the windows seen so far say nothing about it any more.
             book.windows.clear();
         }
-        self.checkpoint().await
+        self.store(Step::Repair).await
     }
 
     /// Whether requests may be started: the last successful checkpoint is not older than [`FENCE`].

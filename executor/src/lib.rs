@@ -43,6 +43,7 @@ mod records;
 mod results;
 mod run;
 mod state_object;
+mod steps;
 
 pub use board::{Board, Progress, Stage};
 pub use error::RunError;
@@ -50,3 +51,4 @@ pub use halt::Stop;
 pub use job::{EndingRequest, Job, requests_in_flight};
 pub use launch::{LaunchError, launch};
 pub use run::{Finished, run};
+pub use steps::{At, Moment, Probe, Steps};

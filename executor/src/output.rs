@@ -5,12 +5,15 @@
 use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use penstock_job::document::{self, Document};
+use penstock_job::{
+    Step,
+    document::{self, Document},
+};
 use penstock_storage::{
     Action, Checksum, ErrorKind, Generation, ObjectMeta, ObjectName, StorageError, Store,
 };
 
-use crate::error::RunError;
+use crate::{error::RunError, steps::Steps};
 
 /// Longest time for one small call.
 const CALL: Duration = Duration::from_mins(1);
@@ -25,11 +28,17 @@ const DOCUMENT_LIMIT: u64 = 256 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     store: Arc<dyn Store>,
+    steps: Steps,
 }
 
 impl Output {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub(crate) fn new(store: Arc<dyn Store>, steps: Steps) -> Self {
+        Self { store, steps }
+    }
+
+    /// Where steps that change no object are announced.
+    pub(crate) fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     pub(crate) fn mutation_interval(&self) -> Duration {
@@ -85,46 +94,60 @@ impl Output {
     }
 
     /// One attempt to write an object that must not exist.
-    pub(crate) async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta, StorageError> {
-        within(CALL, Action::Create, name, self.store.create(name, content)).await
+    pub(crate) async fn create(
+        &self,
+        step: Step,
+        name: &ObjectName,
+        content: Bytes,
+    ) -> Result<ObjectMeta, StorageError> {
+        let call = within(CALL, Action::Create, name, self.store.create(name, content));
+        self.steps.around(step, name, call).await
     }
 
     /// One attempt to replace a generation.
     pub(crate) async fn replace(
         &self,
+        step: Step,
         name: &ObjectName,
         content: Bytes,
         generation: &Generation,
     ) -> Result<ObjectMeta, StorageError> {
-        within(CALL, Action::Replace, name, self.store.replace(name, content, generation)).await
+        let call = within(CALL, Action::Replace, name, self.store.replace(name, content, generation));
+        self.steps.around(step, name, call).await
     }
 
     /// One attempt to upload a local file.
     pub(crate) async fn upload(
         &self,
+        step: Step,
         name: &ObjectName,
         source: &Path,
         checksum: Checksum,
     ) -> Result<ObjectMeta, StorageError> {
-        within(TRANSFER, Action::Create, name, self.store.upload(name, source, checksum)).await
+        let call = within(TRANSFER, Action::Create, name, self.store.upload(name, source, checksum));
+        self.steps.around(step, name, call).await
     }
 
     /// One attempt to compose.
     pub(crate) async fn compose(
         &self,
+        step: Step,
         target: &ObjectName,
         sources: &[(ObjectName, Generation)],
     ) -> Result<ObjectMeta, StorageError> {
-        within(TRANSFER, Action::Compose, target, self.store.compose(target, sources)).await
+        let call = within(TRANSFER, Action::Compose, target, self.store.compose(target, sources));
+        self.steps.around(step, target, call).await
     }
 
     /// One attempt to delete a generation.
     pub(crate) async fn delete(
         &self,
+        step: Step,
         name: &ObjectName,
         generation: &Generation,
     ) -> Result<(), StorageError> {
-        within(CALL, Action::Delete, name, self.store.delete(name, generation)).await
+        let call = within(CALL, Action::Delete, name, self.store.delete(name, generation));
+        self.steps.around(step, name, call).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::{future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use penstock_batchfile::{Ordinal, RecordWriter};
 use penstock_job::{
-    Epoch, Receipt, State,
+    Epoch, Receipt, State, Step,
     state::{Part, Phase},
 };
 use tokio::sync::mpsc;
@@ -47,7 +47,7 @@ pub enum Finished {
 
 /// Runs a job as far as it goes. `board` shows how far that is; `stop` asks to leave.
 pub async fn run(job: Job, board: Arc<Board>, stop: Stop) -> Result<Finished, RunError> {
-    let output = Output::new(Arc::clone(&job.store));
+    let output = Output::new(Arc::clone(&job.store), job.steps.clone());
     // Nothing is sent during a claim, so it is simply dropped: whoever comes next begins it again.
     let claimed = tokio::select! {
         claim = claim(&job, &output, &board) => claim?,
@@ -239,6 +239,7 @@ impl Settling<'_> {
             lines: total,
             completed,
             rejected: Arc::clone(self.ledger.rejected()),
+            steps: self.job.steps.clone(),
         }
     }
 
@@ -305,6 +306,7 @@ impl Settling<'_> {
             // Perhaps not everything was stored, so the files stay for the next run.
             return Ok(sequence);
         }
+        self.job.steps.after(Step::Recover).await;
         if count > 0 {
             tracing::info!(lines = count, "recovered answers that an earlier run had received");
             self.board.adopted(self.ledger.look(|state, _| state.outcomes).await);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use penstock_job::{Incarnation, Reason, State, document};
+use penstock_job::{Incarnation, Reason, State, Step, document};
 use penstock_storage::{ErrorKind, Generation, ObjectName, StorageError};
 use tokio::time::Instant;
 
@@ -61,12 +61,13 @@ impl StateObject {
     /// attempt that lands late is then recognised, and no two writes of a job are equal.
     pub(crate) async fn write(
         &mut self,
+        step: Step,
         state: &mut State,
         board: &Board,
         on_refusal: OnRefusal,
     ) -> Result<(), RunError> {
         let content = self.prepare(state);
-        self.send(content, board, on_refusal).await
+        self.send(step, content, board, on_refusal).await
     }
 
     /// The bytes of the next write, which [`send`](Self::send) is to be given.
@@ -81,6 +82,7 @@ impl StateObject {
     /// Sends what was prepared last. When this is dropped, the next write finds out what became of it.
     pub(crate) async fn send(
         &mut self,
+        step: Step,
         content: Bytes,
         board: &Board,
         on_refusal: OnRefusal,
@@ -89,8 +91,8 @@ impl StateObject {
             self.await_interval().await;
             self.last_mutation = Some(Instant::now());
             let result = match &self.generation {
-                None => self.output.create(&self.name, content.clone()).await,
-                Some(generation) => self.output.replace(&self.name, content.clone(), generation).await,
+                None => self.output.create(step, &self.name, content.clone()).await,
+                Some(generation) => self.output.replace(step, &self.name, content.clone(), generation).await,
             };
             self.last_mutation = Some(Instant::now());
             let error = match result {
@@ -184,14 +186,17 @@ mod tests {
     };
 
     use super::*;
+    use crate::steps::Steps;
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_answers_nothing_for_minutes_ends_no_run_that_has_answers_to_lose() {
         for (on_refusal, waits) in [(OnRefusal::Wait, true), (OnRefusal::Fail, false)] {
             let deaf =
                 FaultyStore::new(MemoryStore::new(), |call| (call.number < 100).then_some(Fault::Before));
-            let mut object = StateObject::new(Output::new(Arc::new(deaf)), Incarnation::draw(), None);
-            let sent = object.send(Bytes::from_static(b"{}"), &Board::default(), on_refusal).await;
+            let mut object =
+                StateObject::new(Output::new(Arc::new(deaf), Steps::default()), Incarnation::draw(), None);
+            let sent =
+                object.send(Step::Checkpoint, Bytes::from_static(b"{}"), &Board::default(), on_refusal).await;
             assert_eq!(sent.is_ok(), waits, "{on_refusal:?}: {sent:?}");
         }
     }
@@ -201,8 +206,11 @@ mod tests {
         let mine = Incarnation::draw();
         let other = Incarnation::draw();
         let generation = |text: &str| Generation::new(text);
-        let mut object =
-            StateObject::new(Output::new(Arc::new(MemoryStore::new())), mine, Some(generation("4")));
+        let mut object = StateObject::new(
+            Output::new(Arc::new(MemoryStore::new()), Steps::default()),
+            mine,
+            Some(generation("4")),
+        );
         object.write = 3;
         let judge = |found: Option<(Incarnation, u64, &str)>| {
             let generation = found.map(|(_, _, text)| generation(text));

@@ -1,6 +1,7 @@
 //! Seal (C7-C8 of the job protocol): from here on no earlier epoch can add a part. Only after this may a request be sent.
 
 use penstock_batchfile::Position;
+use penstock_job::Step;
 
 use super::{Claimed, adopt::Adopted};
 use crate::{board::Board, error::RunError, state_object::OnRefusal};
@@ -23,7 +24,7 @@ pub(super) async fn seal(claimed: &mut Claimed, adopted: Adopted, board: &Board)
     state.discarded.parts += adopted.discarded_parts;
     state.discarded.lines += adopted.discarded_lines;
     state.sealed = sealed;
-    claimed.object.write(state, board, OnRefusal::Fail).await?;
+    claimed.object.write(Step::Seal, state, board, OnRefusal::Fail).await?;
     correct_cursor(claimed);
     Ok(())
 }

@@ -7,7 +7,7 @@ use penstock_batchfile::{
     Attempt, Endpoint, Failure, Format, HttpAnswer, LineName, OutcomeKind, RawId, RecordWriter, Success,
     Tokens,
 };
-use penstock_job::Reason;
+use penstock_job::{Reason, Step};
 use penstock_rate::Verdict;
 use penstock_storage::{Input, StorageError};
 use tokio::sync::{mpsc, oneshot};
@@ -21,6 +21,7 @@ use crate::{
     input,
     provider::{self, Answer, Disposition, PrepareError, PreparedRequest, Provider, classify},
     results::{Answered, Entry, Hold},
+    steps::Steps,
 };
 
 /// What every attempt of a job needs.
@@ -37,6 +38,7 @@ pub(super) struct Attempter {
     pub(super) entries: mpsc::Sender<Entry>,
     /// No request is to be sent any more.
     pub(super) draining: CancellationToken,
+    pub(super) steps: Steps,
 }
 
 /// What an attempt came to.
@@ -89,7 +91,9 @@ impl Attempter {
         drop(line);
         self.board.sent.fetch_add(1, Relaxed);
         let at_ms = now_ms();
+        self.steps.before(Step::Send).await;
         let outcome = self.provider.send(&request, &mut reservation).await;
+        self.steps.after(Step::Send).await;
         let answer = outcome.as_ref().ok();
         match classify(&outcome, self.endpoint, self.format) {
             Disposition::Succeeded(reply) => {

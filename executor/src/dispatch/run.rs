@@ -28,6 +28,7 @@ use crate::{
     output::jitter,
     provider::Provider,
     results::Entry,
+    steps::Steps,
 };
 
 /// How often the view of the job is renewed and a halted dispatch looks whether it may go on.
@@ -68,6 +69,7 @@ pub(crate) struct Dispatch {
     pub(crate) ledger: Ledger,
     pub(crate) board: Arc<Board>,
     pub(crate) halt: Halt,
+    pub(crate) steps: Steps,
 }
 
 /// What the dispatch loop is to do.
@@ -101,6 +103,7 @@ pub(crate) async fn dispatch(
         board: Arc::clone(&dispatch.board),
         entries,
         draining: CancellationToken::new(),
+        steps: dispatch.steps.clone(),
     });
     let mut running = Running {
         dispatch,

@@ -2,7 +2,7 @@
 //! deletion that fails is logged, and whoever looks after the output repeats it.
 
 use futures_util::{StreamExt, stream};
-use penstock_job::layout;
+use penstock_job::{Step, layout};
 
 use crate::output::Output;
 
@@ -24,7 +24,7 @@ async fn delete_below(output: &Output, prefix: &str) {
     };
     stream::iter(objects)
         .for_each_concurrent(AT_ONCE, |object| async move {
-            if let Err(error) = output.delete(&object.name, &object.generation).await {
+            if let Err(error) = output.delete(Step::Clean, &object.name, &object.generation).await {
                 tracing::warn!(%error, "left behind");
             }
         })

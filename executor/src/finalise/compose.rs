@@ -3,6 +3,7 @@
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use penstock_job::{
+    Step,
     checksum::Crc32c,
     finals::{Final, Source},
     layout,
@@ -67,7 +68,7 @@ pub(super) async fn compose(
             })
             .collect();
         let made: Vec<Result<Piece, String>> = stream::iter(groups)
-            .map(|(name, group)| make(output, name, group, board))
+            .map(|(name, group)| make(output, Step::ComposeIntermediate, name, group, board))
             .buffered(AT_ONCE)
             .try_collect()
             .await?;
@@ -77,7 +78,7 @@ pub(super) async fn compose(
         };
         level += 1;
     }
-    Ok(match make(output, target, pieces, board).await? {
+    Ok(match make(output, Step::ComposeFinal, target, pieces, board).await? {
         Ok(piece) => Composed::Done(piece.generation),
         Err(gone) => Composed::SourceGone(gone),
     })
@@ -86,6 +87,7 @@ pub(super) async fn compose(
 /// Concatenates one group; `Err` in the inner result names a source that is gone.
 async fn make(
     output: &Output,
+    step: Step,
     target: ObjectName,
     group: Vec<Piece>,
     board: &Board,
@@ -93,7 +95,7 @@ async fn make(
     let checksum = group.iter().fold(Checksum::default(), |whole, piece| followed_by(whole, piece.checksum));
     let sources: Vec<_> = group.iter().map(|piece| (piece.name.clone(), piece.generation.clone())).collect();
     for attempt in 0u32.. {
-        let error = match output.compose(&target, &sources).await {
+        let error = match output.compose(step, &target, &sources).await {
             Ok(meta) => {
                 let generation = check(meta, checksum)?;
                 return Ok(Ok(Piece { name: target, generation, checksum }));

@@ -1,7 +1,7 @@
 //! Freeze (F3 of the job protocol): the compare-and-swap that decides a job's outcome. It is never taken back.
 
 use penstock_job::{
-    finals,
+    Step, finals,
     state::{Finalization, Phase},
 };
 
@@ -22,5 +22,5 @@ pub(crate) async fn freeze(claimed: &mut Claimed, account: Account, board: &Boar
         frozen_by_epoch: state.epoch,
         frozen_at_ms: now_ms(),
     });
-    claimed.object.write(state, board, OnRefusal::Wait).await
+    claimed.object.write(Step::Freeze, state, board, OnRefusal::Wait).await
 }

@@ -1,7 +1,7 @@
 //! Receipt (F5-F6 of the job protocol): publish the proof, create-only, and read it back.
 
 use bytes::Bytes;
-use penstock_job::{Reason, Receipt, document};
+use penstock_job::{Reason, Receipt, Step, document};
 use penstock_storage::{ErrorKind, ObjectName};
 
 use crate::{
@@ -16,8 +16,9 @@ pub(super) async fn write(output: &Output, receipt: &Receipt, board: &Board) -> 
     let name = ObjectName::from_static(penstock_job::layout::RECEIPT);
     let content = Bytes::from(document::write(receipt));
     for attempt in 0u32.. {
-        let result = output.create(&name, content.clone()).await;
+        let result = output.create(Step::WriteReceipt, &name, content.clone()).await;
         if let Some((published, _)) = output.document::<Receipt>().await? {
+            output.steps().after(Step::ReadReceipt).await;
             return if published.decision == receipt.decision {
                 Ok(published)
             } else {

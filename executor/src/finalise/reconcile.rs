@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, pin::pin};
 use futures_util::TryStreamExt;
 use penstock_batchfile::{Format, Ordinal, OutcomeKind};
 use penstock_job::{
-    OrdinalSet, State, Validation,
+    OrdinalSet, State, Step, Validation,
     checksum::Crc32c,
     finals::{self, FINAL_SIZE_LIMIT, Final, SourceName},
     identity::hex,
@@ -69,6 +69,7 @@ pub(crate) async fn reconcile(output: &Output, ledger: &Ledger) -> Result<Reconc
     let books = ledger.look(Books::of).await;
     let mut finals = finals::plan(&books.rejected_files, &books.parts, FINAL_SIZE_LIMIT);
     let found = read(output, &books, &mut finals).await?;
+    output.steps().after(Step::Reconcile).await;
     if found.seen_rejected != **ledger.rejected() {
         return Err(RunError::Damaged {
             name: penstock_job::layout::INTAKE.to_owned(),

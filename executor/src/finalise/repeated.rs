@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use penstock_batchfile::Format;
 use penstock_job::{
-    OrdinalSet,
+    OrdinalSet, Step,
     checksum::Crc32c,
     layout::PartName,
     state::{Part, PartOutcomes},
@@ -87,7 +87,7 @@ pub(super) async fn rewrite_without(
 async fn write(output: &Output, name: PartName, content: Vec<u8>, lines: u32) -> Result<Part, RunError> {
     let checksum = Checksum::of(&content);
     let object = object_name(&name);
-    let meta = match output.create(&object, Bytes::from(content)).await {
+    let meta = match output.create(Step::Rewrite, &object, Bytes::from(content)).await {
         Ok(meta) => meta,
         Err(error) => match output.head(&object).await? {
             Some(meta) if meta.checksum() == Some(checksum) => meta,

@@ -10,7 +10,7 @@ use std::{
 
 use penstock_batchfile::{Ordinal, OutcomeKind};
 use penstock_job::{
-    Epoch, OrdinalSet, Reason,
+    Epoch, OrdinalSet, Reason, Step,
     layout::{Kind, PartName},
     state::Part,
 };
@@ -205,6 +205,7 @@ impl Parts {
         let Some(part) = self.write(kind, records, lines.clone()).await? else {
             return Ok(());
         };
+        self.collector.output.steps().after(Step::Append).await;
         // The answers are in the file now: memory and slots are given back.
         drop(holds);
         let undone =

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
-use penstock_job::Reason;
+use penstock_job::{Reason, Step};
 use penstock_storage::{ErrorKind, ObjectMeta, StorageError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,10 @@ pub(super) async fn upload(
         while let Some(order) = orders.recv().await {
             match order {
                 Order::Upload(part) => match make_durable(&output, &part, &board).await {
-                    Ok(meta) => enter(&ledger, &board, *part, &meta).await,
+                    Ok(meta) => {
+                        enter(&ledger, &board, *part, &meta).await;
+                        output.steps().after(Step::List).await;
+                    }
                     Err(cause) => return halt.because(cause),
                 },
                 Order::Barrier(reached) => {
@@ -83,7 +86,7 @@ async fn make_durable(output: &Output, part: &ClosedPart, board: &Board) -> Resu
             std::future::pending().await
         };
         let result = tokio::select! {
-            result = output.upload(&name, &part.path, part.checksum) => result,
+            result = output.upload(Step::Upload, &name, &part.path, part.checksum) => result,
             never = slow => never,
         };
         board.clear(Reason::StorageSlow);
@@ -138,6 +141,7 @@ mod tests {
     };
 
     use super::{super::part_file::PartFile, *};
+    use crate::steps::Steps;
 
     #[tokio::test(start_paused = true)]
     async fn a_part_outlasts_a_store_that_answers_nothing_for_minutes() {
@@ -147,7 +151,9 @@ mod tests {
         file.append(b"{}\n", &[(Ordinal::new(0), OutcomeKind::Succeeded)]).unwrap();
         let part = file.close();
         let deaf = FaultyStore::new(MemoryStore::new(), |call| (call.number < 100).then_some(Fault::Before));
-        let meta = make_durable(&Output::new(Arc::new(deaf)), &part, &Board::default()).await.unwrap();
+        let meta = make_durable(&Output::new(Arc::new(deaf), Steps::default()), &part, &Board::default())
+            .await
+            .unwrap();
         assert_eq!(meta.checksum(), Some(part.checksum));
     }
 }

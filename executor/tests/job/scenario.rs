@@ -5,7 +5,9 @@ use std::{
 };
 
 use penstock_batchfile::{OutcomeKind, read_record};
-use penstock_executor::{Board, EndingRequest, Finished, Job, RunError, Stop, provider::Provider, run};
+use penstock_executor::{
+    Board, EndingRequest, Finished, Job, RunError, Steps, Stop, provider::Provider, run,
+};
 use penstock_intake::{Reading, Verdict, validate};
 use penstock_job::{
     Identity, JobSpec, Receipt, State, document,
@@ -101,6 +103,7 @@ impl Scenario {
             provider: Some(provider),
             scratch: self.scratch(),
             ending: None,
+            steps: Steps::default(),
             fail_fast_on_credentials: true,
         }
     }

@@ -16,6 +16,7 @@
 //! | [`finals`] | which published files a manifest becomes, and the decision that fixes them |
 //! | [`receipt`] | `receipt.json`: the proof of conservation |
 //! | [`document`] | how these three documents are read: nothing unknown is accepted, and the field is named |
+//! | [`step`] | the steps at which a job may be interrupted |
 //! | [`exit`] | exit codes |
 //! | [`reason`] | the one word that says why a job is not further |
 
@@ -33,6 +34,7 @@ pub mod receipt;
 pub mod schema;
 pub mod spec;
 pub mod state;
+pub mod step;
 pub mod validation;
 
 pub use document::DocumentError;
@@ -44,4 +46,5 @@ pub use reason::Reason;
 pub use receipt::Receipt;
 pub use spec::{CanonicalSpec, JobSpec};
 pub use state::State;
+pub use step::Step;
 pub use validation::Validation;
