@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use penstock_executor::{EndingRequest, Job, Steps};
+use penstock_executor::{EndingRequest, Job, watched};
 use penstock_intake::Verdict;
 use penstock_job::{CanonicalSpec, ExitCode, Identity, JobSpec};
 use penstock_storage::{ErrorKind, FileInput, FileStore, Generation, Input, RunLock, RunLockError};
@@ -101,16 +101,17 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
     };
     let mut reporter = Reporter::new(arguments.view, screen, heading);
     let identity = Identity::of(&spec);
+    let (store, steps) = watched(FileStore::open(folder.root()).await?);
     let job = Job {
         spec: JobSpec::default(),
         scratch: scratch(&folder, &identity),
         input: same_input(&spec).await?,
         canonical: spec,
         identity,
-        store: Arc::new(FileStore::open(folder.root()).await?),
+        store,
         provider: None,
         ending: Some(EndingRequest::cancelled()),
-        steps: Steps::default(),
+        steps,
         fail_fast_on_credentials: false,
     };
     execute(job, &folder, &mut reporter, &mut signals).await

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use penstock_executor::{Job, Steps, provider::Provider, requests_in_flight};
+use penstock_executor::{Job, provider::Provider, requests_in_flight, watched};
 use penstock_job::{ExitCode, Identity, JobSpec, Receipt, spec::ProviderKind};
 use penstock_simulator::{Distribution, Latency, ProviderSettings, Server};
 use penstock_storage::{FileStore, RunLock, RunLockError};
@@ -65,10 +65,10 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
     let in_flight = usize::try_from(requests_in_flight(&spec.limits)).unwrap_or(usize::MAX);
     let provider = Provider::connect(&canonical, &spec.provider, timeout, in_flight)?;
-    let store = FileStore::open(folder.root()).await?;
+    let (store, steps) = watched(FileStore::open(folder.root()).await?);
     let scratch = scratch(&folder, &identity);
     let valid =
-        validation::validate(&input, &store, &canonical, &folder, &scratch, &mut reporter, &mut signals)
+        validation::validate(&input, &*store, &canonical, &folder, &scratch, &mut reporter, &mut signals)
             .await?;
     if !valid {
         return Ok(ExitCode::Stopped);
@@ -77,12 +77,12 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         spec,
         canonical,
         identity,
-        store: Arc::new(store),
+        store,
         input: Some(Arc::new(input)),
         provider: Some(provider),
         scratch,
         ending: None,
-        steps: Steps::default(),
+        steps,
         fail_fast_on_credentials: true,
     };
     let code = execute(job, &folder, &mut reporter, &mut signals).await?;

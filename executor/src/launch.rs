@@ -17,14 +17,14 @@ use penstock_job::{
         text::{self, TextError},
     },
 };
-use penstock_storage::{ErrorKind, FileInput, FileStore, Input, ObjectName, StorageError, Store};
+use penstock_storage::{ErrorKind, FileInput, FileStore, Input, ObjectName, StorageError};
 use thiserror::Error;
 
 use crate::{
     error::RunError,
     job::{EndingRequest, Job, requests_in_flight},
     provider::{Provider, ProviderError},
-    steps::Steps,
+    steps::watched,
 };
 
 /// Largest `validation.json`.
@@ -100,7 +100,7 @@ pub async fn launch(
     let spec: JobSpec = text::parse(&text).map_err(|source| LaunchError::JobFile { path, source })?;
     let output = spec.output.clone().ok_or(LaunchError::Missing("output"))?;
     let input = spec.input.clone().ok_or(LaunchError::Missing("input"))?;
-    let store = FileStore::open(&output).await?;
+    let (store, steps) = watched(FileStore::open(&output).await?);
     let validation = ObjectName::from_static(penstock_job::layout::VALIDATION);
     let (_, bytes) = store.get(&validation, VALIDATION_LIMIT).await?.ok_or(RunError::NotValidated)?;
     let validated: Validation = document::read(&bytes)?;
@@ -118,12 +118,12 @@ pub async fn launch(
         spec,
         canonical,
         identity,
-        store: Arc::new(store),
+        store,
         input,
         provider,
         scratch,
         ending,
-        steps: Steps::default(),
+        steps,
         // A pod waits for a better key.
         fail_fast_on_credentials: false,
     })

@@ -32,6 +32,8 @@ mod error;
 mod finalise;
 mod halt;
 mod ingest;
+#[cfg(feature = "fault-injection")]
+pub mod injection;
 mod input;
 mod job;
 mod launch;
@@ -51,4 +53,4 @@ pub use halt::Stop;
 pub use job::{EndingRequest, Job, requests_in_flight};
 pub use launch::{LaunchError, launch};
 pub use run::{Finished, run};
-pub use steps::{At, Moment, Probe, Steps};
+pub use steps::{At, Moment, Probe, Steps, watched};

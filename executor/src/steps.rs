@@ -5,7 +5,7 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use penstock_job::Step;
-use penstock_storage::ObjectName;
+use penstock_storage::{ObjectName, Store};
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,4 +73,16 @@ impl Steps {
             wait.await;
         }
     }
+}
+
+/// A run's output and announcements as the binaries use them: with nobody looking on.
+#[cfg(not(feature = "fault-injection"))]
+pub fn watched<S: Store + 'static>(store: S) -> (Arc<dyn Store>, Steps) {
+    (Arc::new(store), Steps::default())
+}
+
+/// A run's output and announcements as the binaries use them: interrupted where the environment says.
+#[cfg(feature = "fault-injection")]
+pub fn watched<S: Store + 'static>(store: S) -> (Arc<dyn Store>, Steps) {
+    crate::injection::Injection::from_environment().watch(store)
 }

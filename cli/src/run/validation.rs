@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::PoisonError};
 use penstock_executor::Progress;
 use penstock_intake::{IntakeError, Reading, Verdict};
 use penstock_job::CanonicalSpec;
-use penstock_storage::{FileInput, FileStore};
+use penstock_storage::{FileInput, Store};
 
 use super::{InputError, OccupiedError};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 /// Validates the input unless that was done before. `false` when it was stopped first.
 pub(super) async fn validate(
     input: &FileInput,
-    store: &FileStore,
+    store: &dyn Store,
     canonical: &CanonicalSpec,
     folder: &Folder,
     scratch: &Path,
@@ -62,6 +62,7 @@ mod tests {
         JobSpec,
         spec::{CanonicalInput, ProviderKind},
     };
+    use penstock_storage::FileStore;
     use penstock_storage::Input;
     use rustix::process::{Signal, getpid, kill_process};
 

@@ -36,6 +36,9 @@ pub enum Fault {
         /// How many calls come first.
         calls: u64,
     },
+    /// The write is given to the keeper of [`FaultyStore::keeping`], who may let it land when this process is gone. Without
+    /// a keeper it is lost.
+    Kept,
 }
 
 /// One call, as a plan sees it.
@@ -50,11 +53,13 @@ pub struct Call<'a> {
 }
 
 type Plan = Box<dyn Fn(&Call<'_>) -> Option<Fault> + Send + Sync>;
+type Keeper = Box<dyn Fn(Write) + Send + Sync>;
 
 /// A store whose calls go wrong by a plan.
 pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
+    keep: Keeper,
     calls: AtomicU64,
     late: Mutex<Vec<LateWrite>>,
 }
@@ -67,10 +72,14 @@ struct LateWrite {
 
 /// A write with all that it needs to be applied later.
 #[derive(Debug)]
-enum Write {
+pub enum Write {
+    /// See [`Store::create`]; an upload is one, too.
     Create(ObjectName, Bytes),
+    /// See [`Store::replace`].
     Replace(ObjectName, Bytes, Generation),
+    /// See [`Store::compose`].
     Compose(ObjectName, Vec<(ObjectName, Generation)>),
+    /// See [`Store::delete`].
     Delete(ObjectName, Generation),
 }
 
@@ -102,7 +111,14 @@ fn mixed(number: u64) -> u64 {
 impl<S: Store> FaultyStore<S> {
     /// Lets the calls to `inner` go wrong as `plan` says.
     pub fn new(inner: S, plan: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
-        Self { inner, plan: Box::new(plan), calls: AtomicU64::new(0), late: Mutex::default() }
+        let (calls, late) = (AtomicU64::new(0), Mutex::default());
+        Self { inner, plan: Box::new(plan), keep: Box::new(drop), calls, late }
+    }
+
+    /// Gives writes that meet [`Fault::Kept`] to `keep`.
+    #[must_use]
+    pub fn keeping(self, keep: impl Fn(Write) + Send + Sync + 'static) -> Self {
+        Self { keep: Box::new(keep), ..self }
     }
 
     /// The store behind the faults.
@@ -125,7 +141,7 @@ impl<S: Store> FaultyStore<S> {
         };
         for LateWrite { write, .. } in due {
             // Its sender has had its answer; a precondition that failed meanwhile is nobody's error.
-            drop(self.apply(write).await);
+            drop(write.apply(&self.inner).await);
         }
     }
 
@@ -151,26 +167,16 @@ impl<S: Store> FaultyStore<S> {
     async fn write(&self, action: Action, write: Write) -> Result<Option<ObjectMeta>> {
         let object = write.target().to_string();
         let (number, fault) = self.next_call(action, &object).await;
-        let Some(fault) = fault else { return self.apply(write).await };
+        let Some(fault) = fault else { return write.apply(&self.inner).await };
         match fault {
             Fault::Refused | Fault::Before => {}
-            Fault::After => drop(self.apply(write).await?),
+            Fault::After => drop(write.apply(&self.inner).await?),
+            Fault::Kept => (self.keep)(write),
             Fault::Late { calls } => {
                 self.late().push(LateWrite { due: number.saturating_add(calls), write });
             }
         }
         Err(injected(fault, action, &object))
-    }
-
-    async fn apply(&self, write: Write) -> Result<Option<ObjectMeta>> {
-        match write {
-            Write::Create(name, content) => self.inner.create(&name, content).await.map(Some),
-            Write::Replace(name, content, generation) => {
-                self.inner.replace(&name, content, &generation).await.map(Some)
-            }
-            Write::Compose(target, sources) => self.inner.compose(&target, &sources).await.map(Some),
-            Write::Delete(name, generation) => self.inner.delete(&name, &generation).await.map(|()| None),
-        }
     }
 
     async fn write_object(&self, action: Action, write: Write) -> Result<ObjectMeta> {
@@ -180,6 +186,18 @@ impl<S: Store> FaultyStore<S> {
 }
 
 impl Write {
+    /// Does it, under the precondition that it was made with. The metadata is `None` for a deletion.
+    pub async fn apply(self, store: &dyn Store) -> Result<Option<ObjectMeta>> {
+        match self {
+            Self::Create(name, content) => store.create(&name, content).await.map(Some),
+            Self::Replace(name, content, generation) => {
+                store.replace(&name, content, &generation).await.map(Some)
+            }
+            Self::Compose(target, sources) => store.compose(&target, &sources).await.map(Some),
+            Self::Delete(name, generation) => store.delete(&name, &generation).await.map(|()| None),
+        }
+    }
+
     fn target(&self) -> &ObjectName {
         match self {
             Self::Create(name, _)
@@ -188,6 +206,11 @@ impl Write {
             | Self::Delete(name, _) => name,
         }
     }
+}
+
+async fn content_of(source: &Path) -> Result<Bytes> {
+    let content = tokio::fs::read(source).await;
+    content.map(Bytes::from).map_err(|answer| StorageError::io(Action::Read, source.display(), &answer))
 }
 
 fn injected(fault: Fault, action: Action, object: &str) -> StorageError {
@@ -258,12 +281,10 @@ impl<S: Store> Store for FaultyStore<S> {
             Fault::Refused | Fault::Before => {}
             Fault::After => drop(self.inner.upload(name, source, checksum).await?),
             Fault::Late { calls } => {
-                let content = tokio::fs::read(source)
-                    .await
-                    .map_err(|answer| StorageError::io(Action::Read, source.display(), &answer))?;
-                let write = Write::Create(name.clone(), content.into());
+                let write = Write::Create(name.clone(), content_of(source).await?);
                 self.late().push(LateWrite { due: number.saturating_add(calls), write });
             }
+            Fault::Kept => (self.keep)(Write::Create(name.clone(), content_of(source).await?)),
         }
         Err(injected(fault, Action::Create, name.as_str()))
     }
@@ -324,6 +345,16 @@ mod tests {
         store.create(&name(), Bytes::from_static(b"first")).await.unwrap();
         store.land().await;
         assert_eq!(store.get(&name(), 9).await.unwrap().unwrap().1, "first");
+    }
+
+    #[tokio::test]
+    async fn a_kept_write_lands_when_its_keeper_applies_it() {
+        let (kept, received) = std::sync::mpsc::channel();
+        let store = first_write(Fault::Kept).keeping(move |write| kept.send(write).unwrap());
+        store.create(&name(), Bytes::from_static(b"1")).await.unwrap_err();
+        assert_eq!(store.head(&name()).await.unwrap(), None);
+        received.recv().unwrap().apply(store.inner()).await.unwrap();
+        assert!(store.head(&name()).await.unwrap().is_some());
     }
 
     #[test]
