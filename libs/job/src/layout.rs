@@ -127,8 +127,10 @@ impl FromStr for PartName {
     }
 }
 
+/// A number as [`PartName`] writes it, so that no part has two names.
 fn number(field: &str) -> Option<u32> {
-    (field.len() >= 8 && field.bytes().all(|byte| byte.is_ascii_digit())).then(|| field.parse().ok())?
+    let is_padded = field.len() == 8 || field.len() > 8 && !field.starts_with('0');
+    (is_padded && field.bytes().all(|byte| byte.is_ascii_digit())).then(|| field.parse().ok())?
 }
 
 #[cfg(test)]
@@ -156,6 +158,7 @@ mod tests {
             "00000001-00000002-x.jsonl",
             "00000001-00000002-r.jsonl.tmp",
             "+0000001-00000002-r.jsonl",
+            "000000001-00000002-r.jsonl",
         ] {
             assert!(name.parse::<PartName>().is_err(), "{name}");
         }
