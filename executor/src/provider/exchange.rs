@@ -38,6 +38,26 @@ pub struct Answer {
     pub latency: Duration,
 }
 
+impl Answer {
+    /// What came over the wire, with what its headers say; `now` is when it came.
+    pub fn new(
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: Bytes,
+        latency: Duration,
+        now: SystemTime,
+    ) -> Self {
+        Self {
+            status,
+            request_id: request_id(headers),
+            retry_after: retry_after::from_headers(headers, now),
+            hints: hints::from_headers(headers),
+            body,
+            latency,
+        }
+    }
+}
+
 /// A request that has no whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -149,15 +169,7 @@ async fn answer(
 ) -> Result<Answer, Lost> {
     let mut response = client.execute(request).await.map_err(|error| Lost::of(error, FailureKind::Lost))?;
     let body = read(&mut response, reservation).await?;
-    let headers = response.headers();
-    Ok(Answer {
-        status: response.status(),
-        request_id: request_id(headers),
-        retry_after: retry_after::from_headers(headers, SystemTime::now()),
-        hints: hints::from_headers(headers),
-        body,
-        latency: begun.elapsed(),
-    })
+    Ok(Answer::new(response.status(), response.headers(), body, begun.elapsed(), SystemTime::now()))
 }
 
 /// Reads a body to its end. Most come in one piece, which is kept as it is; several are gathered in one buffer, whose
