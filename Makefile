@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas run
+.PHONY: test format lint docs unit schemas fuzz run
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -20,6 +20,21 @@ unit:
 # Writes the JSON Schema files anew after a change of the job file or of a stored document.
 schemas:
 	UPDATE_SCHEMAS=1 cargo test --package penstock-job --locked schema
+
+# Looks for inputs that break a promise: each target of fuzz/ (or TARGET=name) for so many seconds, one after the other.
+# What it learns stays in target/fuzz; an input that breaks a promise is written to fuzz/artifacts.
+fuzz: SECONDS ?= 60
+fuzz:
+	@rustup toolchain list | grep --quiet '^nightly' || \
+		{ echo 'make fuzz needs the nightly toolchain: run `rustup toolchain install nightly`'; exit 1; }
+	@command -v cargo-fuzz > /dev/null || \
+		{ echo 'make fuzz needs cargo-fuzz: run `cargo install --locked cargo-fuzz`'; exit 1; }
+	@for target in $(or $(TARGET),$$(cargo +nightly fuzz list)); do \
+		mkdir -p target/fuzz/$$target && \
+		cargo +nightly fuzz run --sanitizer none --features libfuzzer $$target \
+			target/fuzz/$$target fuzz/corpus/$$target \
+			-- -max_total_time=$(SECONDS) -timeout=10 -print_final_stats=1 || exit 1; \
+	done
 
 # The main job: the example against the simulated provider.
 run:

@@ -1,0 +1,5 @@
+//! Hands what libFuzzer makes up to [`penstock_fuzz::line_validation`].
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| penstock_fuzz::line_validation(data));
