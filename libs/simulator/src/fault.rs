@@ -3,15 +3,23 @@
 //! Owns the faults, the rules that hand them out and the decision, which is pure. Carrying a fault out is the
 //! server's business.
 
+use std::time::Duration;
+
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    answer::End,
     draw::{PromptHash, Purpose, draw},
+    limit::Exceeded,
     refusal::Refusal,
+    settings::ProviderSettings,
 };
 
-/// One way in which a provider fails.
+/// The requests of a minute that a rate fault speaks of where no limit is set.
+const UNSET_LIMIT: u64 = 60;
+
+/// One way in which a provider fails. Each dialect tells it in its own words; the statuses here are OpenAI's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Fault {
@@ -21,18 +29,43 @@ pub enum Fault {
     BadGateway,
     /// 503.
     Unavailable,
+    /// 504: the provider's own deadline has passed.
+    DeadlineExceeded,
     /// 503 "Slow Down": the client is asked to go back to its old rate.
     SlowDown,
     /// 529: the provider is overloaded for everybody.
     Overloaded,
     /// 400 `invalid_prompt`. With [`ShareOf::Prompts`] the same prompts are refused every time.
     RejectedPrompt,
+    /// 400: the request is wrong, whatever its prompt.
+    InvalidRequest,
+    /// 413.
+    RequestTooLarge,
     /// 401 `invalid_api_key`.
     Unauthorized,
+    /// 401: the credential is of a kind that is not accepted.
+    Unauthenticated,
     /// 403.
     Forbidden,
-    /// 429 `insufficient_quota`: no waiting helps.
+    /// 404 `model_not_found`.
+    ModelNotFound,
+    /// 429 of a minute's limit, whether or not one is set.
+    RateLimited {
+        /// Milliseconds until the next request is welcome.
+        wait_ms: u64,
+    },
+    /// 429: the quota of the day is used up.
+    DayQuota,
+    /// 429: the quota is 0, so no request will ever pass.
+    ZeroQuota,
+    /// 429 `insufficient_quota`: nothing is left to pay with, and no waiting helps.
     InsufficientQuota,
+    /// 429 `billing_hard_limit_reached`: as much is spent as the account wants to spend.
+    SpendLimit,
+    /// 200 whose text the provider's content filter held back.
+    FilteredAnswer,
+    /// 200 whose text was held back because it repeats a source.
+    RecitedAnswer,
     /// The connection closes before a byte of the answer is sent.
     DropBeforeAnswer,
     /// The connection closes in the middle of the answer.
@@ -58,28 +91,62 @@ pub enum Fault {
 impl Fault {
     /// Whether the gate in front of the rate limits causes it.
     pub(crate) fn is_before_limits(self) -> bool {
-        matches!(self, Self::Unauthorized | Self::Forbidden | Self::InsufficientQuota)
+        matches!(
+            self,
+            Self::Unauthorized
+                | Self::Unauthenticated
+                | Self::Forbidden
+                | Self::ModelNotFound
+                | Self::RequestTooLarge
+                | Self::InsufficientQuota
+                | Self::SpendLimit
+                | Self::ZeroQuota
+        )
     }
 
-    /// The refusal that the fault is answered with; `None` where it damages the answer instead.
-    pub(crate) fn refusal(self) -> Option<Refusal> {
-        match self {
-            Self::InternalError => Some(Refusal::internal_error()),
-            Self::BadGateway => Some(Refusal::bad_gateway()),
-            Self::Unavailable => Some(Refusal::unavailable()),
-            Self::SlowDown => Some(Refusal::slow_down()),
-            Self::Overloaded => Some(Refusal::overloaded()),
-            Self::RejectedPrompt => Some(Refusal::rejected_prompt()),
-            Self::Unauthorized => Some(Refusal::wrong_key()),
-            Self::Forbidden => Some(Refusal::forbidden()),
-            Self::InsufficientQuota => Some(Refusal::insufficient_quota()),
-            Self::DropBeforeAnswer
+    /// The refusal that the fault is answered with; `None` where it spoils the answer instead.
+    pub(crate) fn refusal(self, settings: &ProviderSettings) -> Option<Refusal> {
+        let refusal = match self {
+            Self::InternalError => Refusal::InternalError,
+            Self::BadGateway => Refusal::BadGateway,
+            Self::Unavailable => Refusal::Unavailable,
+            Self::DeadlineExceeded => Refusal::DeadlineExceeded,
+            Self::SlowDown => Refusal::SlowDown,
+            Self::Overloaded => Refusal::Overloaded,
+            Self::RejectedPrompt => Refusal::RejectedPrompt,
+            Self::InvalidRequest => Refusal::InvalidRequest,
+            Self::RequestTooLarge => Refusal::TooLarge(settings.largest_request_bytes),
+            Self::Unauthorized => Refusal::WrongKey,
+            Self::Unauthenticated => Refusal::Unauthenticated,
+            Self::Forbidden => Refusal::Forbidden,
+            Self::ModelNotFound => Refusal::ModelNotFound,
+            Self::RateLimited { wait_ms } => {
+                let per_minute = settings.limits.requests.map_or(UNSET_LIMIT, |quota| quota.per_minute);
+                Refusal::RateLimited(Exceeded::requests(per_minute, Duration::from_millis(wait_ms)))
+            }
+            Self::DayQuota => Refusal::DayQuota,
+            Self::ZeroQuota => Refusal::ZeroQuota,
+            Self::InsufficientQuota => Refusal::InsufficientQuota,
+            Self::SpendLimit => Refusal::SpendLimit,
+            Self::FilteredAnswer
+            | Self::RecitedAnswer
+            | Self::DropBeforeAnswer
             | Self::DropInBody
             | Self::Hang
             | Self::TruncatedBody
             | Self::NotJson
             | Self::SlowBody { .. }
-            | Self::OversizedBody { .. } => None,
+            | Self::OversizedBody { .. } => return None,
+        };
+        Some(refusal)
+    }
+
+    /// How the text of the answer ends before it began, if the fault holds it back.
+    pub(crate) fn cut(self) -> Option<End> {
+        match self {
+            Self::FilteredAnswer => Some(End::Filtered),
+            Self::RecitedAnswer => Some(End::Recited),
+            _ => None,
         }
     }
 }

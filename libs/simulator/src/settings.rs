@@ -18,9 +18,9 @@ use crate::{
 pub struct ProviderSettings {
     /// Decides every draw. Two servers with one seed treat the same prompts alike.
     pub seed: u64,
-    /// The keys that are accepted as `Authorization: Bearer KEY`. Empty: no key is asked for.
+    /// The keys that are accepted, where the dialect carries them. Empty: no key is asked for.
     pub api_keys: Vec<String>,
-    /// The models that exist; any other is answered with 404 `model_not_found`. `None`: every model exists.
+    /// The models (with Azure the deployments) that exist; any other is answered with 404. `None`: all exist.
     pub models: Option<Vec<String>>,
     /// The largest request body in bytes; a larger one is answered with 413.
     pub largest_request_bytes: usize,
@@ -88,11 +88,17 @@ pub struct OutputLength {
     pub tokens: Distribution,
     /// No answer is longer than this many tokens.
     pub most_tokens: u32,
+    /// Tokens of thinking before each answer: not shown, but counted, and limited together with it.
+    pub thought_tokens: u32,
 }
 
 impl Default for OutputLength {
     fn default() -> Self {
-        Self { tokens: Distribution::LogNormal { median: 60.0, sigma: 0.5 }, most_tokens: 2_048 }
+        Self {
+            tokens: Distribution::LogNormal { median: 60.0, sigma: 0.5 },
+            most_tokens: 2_048,
+            thought_tokens: 0,
+        }
     }
 }
 

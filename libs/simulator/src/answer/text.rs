@@ -4,6 +4,8 @@
 
 use rand::{Rng, RngExt};
 
+use crate::question::tokens;
+
 /// Sentences in which `{}` stands for one of [`SUBJECTS`].
 const SENTENCES: [&str; 28] = [
     "I checked {} and can see what went wrong.",
@@ -63,17 +65,60 @@ const SUBJECTS: [&str; 24] = [
     "the usage dashboard",
 ];
 
-/// Whether a text ends by itself or was cut off.
+/// How a text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
+    /// By itself.
     Stop,
+    /// At the most tokens that it may have.
     Length,
+    /// Held back by the provider's content filter.
+    Filtered,
+    /// Held back because it repeats what others wrote.
+    Recited,
 }
 
-/// A text of about `tokens` tokens, never more than `most_tokens` and never empty.
-pub(super) fn write(random: &mut impl Rng, tokens: u32, most_tokens: u32) -> (String, End) {
+/// What a model wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) text: String,
+    pub(crate) end: End,
+    /// Tokens spent on thinking, which is not shown.
+    pub(crate) thought_tokens: u32,
+}
+
+impl Written {
+    /// A text that was held back.
+    pub(super) fn nothing(end: End) -> Self {
+        Self { text: String::new(), end, thought_tokens: 0 }
+    }
+
+    /// A text of about `tokens` tokens, never more than `most_tokens` with the thinking before it, and empty only
+    /// where the thinking leaves nothing.
+    pub(super) fn write(random: &mut impl Rng, tokens: u32, most_tokens: u32, thought_tokens: u32) -> Self {
+        let most_tokens = most_tokens.max(1);
+        if thought_tokens >= most_tokens {
+            return Self { thought_tokens: most_tokens, ..Self::nothing(End::Length) };
+        }
+        let (text, end) = write(random, tokens, most_tokens - thought_tokens);
+        Self { text, end, thought_tokens }
+    }
+
+    /// Tokens of what is shown.
+    pub(crate) fn tokens(&self) -> u32 {
+        tokens(self.text.len())
+    }
+
+    /// Tokens of the text and of the thinking before it.
+    pub(crate) fn output_tokens(&self) -> u32 {
+        self.tokens().saturating_add(self.thought_tokens)
+    }
+}
+
+/// A text of about `tokens` tokens, never more than `most_tokens` (at least 1) and never empty.
+fn write(random: &mut impl Rng, tokens: u32, most_tokens: u32) -> (String, End) {
     let bytes = |tokens: u32| tokens as usize * 4;
-    let (wanted, most) = (bytes(tokens), bytes(most_tokens.max(1)));
+    let (wanted, most) = (bytes(tokens), bytes(most_tokens));
     let mut text = String::with_capacity(wanted.min(most) + 128);
     while text.len() < wanted.max(1) && text.len() <= most {
         if !text.is_empty() {
@@ -111,13 +156,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_keeps_its_limit_and_is_never_empty(seed: u64, tokens in 0..400_u32, most in 0..400_u32) {
-            let (text, end) = write(&mut ChaCha8Rng::seed_from_u64(seed), tokens, most);
-            prop_assert!(!text.is_empty());
-            prop_assert!(text.len() <= 4 * most.max(1) as usize);
-            match end {
-                End::Stop => prop_assert!(text.ends_with(['.', '?']) && text.len() >= 4 * tokens as usize),
-                End::Length => prop_assert_eq!(text.len(), 4 * most.max(1) as usize),
+        fn a_text_keeps_its_limit(seed: u64, tokens in 0..400_u32, most in 0..400_u32, thoughts in 0..400_u32) {
+            let written = Written::write(&mut ChaCha8Rng::seed_from_u64(seed), tokens, most, thoughts);
+            let most = most.max(1);
+            prop_assert_eq!(written.text.is_empty(), thoughts >= most);
+            match written.end {
+                End::Length => prop_assert_eq!(written.output_tokens(), most),
+                End::Stop => {
+                    prop_assert!(written.output_tokens() <= most && written.text.len() >= 4 * tokens as usize);
+                    prop_assert!(written.text.ends_with(['.', '?']));
+                }
+                End::Filtered | End::Recited => prop_assert!(false, "nothing held it back"),
             }
         }
     }

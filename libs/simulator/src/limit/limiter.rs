@@ -17,10 +17,10 @@ pub(crate) enum Dimension {
 /// A quota as it stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reading {
-    pub(super) per_minute: u64,
-    pub(super) used: f64,
+    pub(crate) per_minute: u64,
+    pub(crate) used: f64,
     /// Time until nothing counts as used.
-    pub(super) reset: Duration,
+    pub(crate) reset: Duration,
 }
 
 /// Both quotas as they stand; `None` where there is no limit.
@@ -33,11 +33,19 @@ pub(crate) struct Readings {
 /// A request that did not pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Exceeded {
-    pub(super) dimension: Dimension,
-    pub(super) reading: Reading,
-    pub(super) requested: u64,
+    pub(crate) dimension: Dimension,
+    pub(crate) reading: Reading,
+    pub(crate) requested: u64,
     /// Time until it would fit. `None`: it is larger than the quota of a minute and never fits.
-    pub(super) wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Exceeded {
+    /// A request that finds a minute's quota of requests used up, with this wait.
+    pub(crate) fn requests(per_minute: u64, wait: Duration) -> Self {
+        let reading = Reading { per_minute, used: as_amount(per_minute), reset: wait };
+        Self { dimension: Dimension::Requests, reading, requested: 1, wait: Some(wait) }
+    }
 }
 
 /// The state of the limits of one provider.

@@ -4,14 +4,14 @@
 //! function takes a clock reading. Each way of enforcing is one file; `limiter` joins requests and tokens.
 
 mod bucket;
-mod headers;
+mod claim;
 mod limiter;
 mod meter;
 mod sliding;
 mod window;
 
-pub(crate) use headers::{refusal, write_headers};
-pub(crate) use limiter::{Exceeded, Limiter, Readings};
+pub(crate) use claim::{Claim, Claims, claim, rounded_up, whole};
+pub(crate) use limiter::{Dimension, Exceeded, Limiter, Reading, Readings};
 use serde::{Deserialize, Serialize};
 
 /// The limits of a provider. The default has none.
@@ -70,7 +70,8 @@ pub enum TokenCharge {
     Actual,
 }
 
-/// How a rate refusal says when to come back.
+/// How a rate refusal says when to come back, as far as the dialect has a way to say it so: `docs/simulator.md`
+/// lists them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetryAfter {
@@ -85,7 +86,7 @@ pub enum RetryAfter {
     HttpDate,
 }
 
-/// What the `x-ratelimit-*` headers of every answer tell.
+/// What every answer tells about the limits, in the headers of its dialect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateLimitHeaders {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use tokio::{
@@ -22,12 +22,13 @@ use super::{
     visit::Visit,
 };
 use crate::{
-    answer::{answer, models},
+    answer::answer,
+    dialect::{Context, Dialect, openai::models, spoken_at},
     distribution::Distribution,
     draw::{PromptHash, Purpose, draw},
     fault::{self, Circumstances, Fault},
-    limit::{self, Exceeded, Readings},
-    question::{Question, Route, route},
+    limit::{Claims, Exceeded, Readings},
+    question::{Question, Route},
     refusal::Refusal,
     settings::{ProviderSettings, WhenFull},
 };
@@ -61,33 +62,59 @@ pub(super) async fn exchange(
 ) -> Result<Response<AnswerBody>, Dropped> {
     let in_force = provider.in_force();
     let (head, body) = request.into_parts();
-    let asked = understand(&head, body, in_force.settings.largest_request_bytes).await?;
+    let dialect = spoken_at(head.uri.path());
+    let asked = understand(dialect, &head, body, in_force.settings.largest_request_bytes).await?;
     let question = match &asked {
         Ok(Asked::Question(question)) => Some(question),
         Ok(Asked::Models) | Err(_) => None,
     };
-    let mut visit = Visit::start(provider, &in_force, head.uri.path(), key(&head), question)?;
-    let reply = match asked {
-        Ok(Asked::Question(question)) => serve(&mut visit, &in_force, key(&head), &question).await,
-        Ok(Asked::Models) => Some(list_models(&in_force.settings, key(&head))),
-        Err(refusal) => Some(refuse(&visit, &in_force, &refusal, HeaderMap::new()).await),
+    let mut visit = Visit::start(provider, &in_force, dialect, &head, question)?;
+    let served = match &asked {
+        Ok(Asked::Question(question)) => serve(&mut visit, &in_force, dialect.key(&head), question).await,
+        Ok(Asked::Models) => {
+            Some(list_models(&in_force.settings, dialect.key(&head)).map_err(Refused::without_headers))
+        }
+        Err(refusal) => Some(Err(Refused::without_headers(refusal.clone()))),
     };
-    match reply {
-        Some(reply) => Ok(visit.answered(in_force.settings.seed, reply)),
+    match served {
+        Some(Ok(reply)) => Ok(visit.answered(reply)),
+        Some(Err(refused)) => {
+            let reply = refuse(&visit, &in_force, refused, &head.uri, question).await;
+            Ok(visit.answered(reply))
+        }
         None => Err(visit.dropped()),
     }
 }
 
+/// A request that gets no result.
+#[derive(Debug)]
+struct Refused {
+    refusal: Refusal,
+    /// What every answer says about the limits, as far as they were asked.
+    headers: HeaderMap,
+}
+
+impl Refused {
+    fn without_headers(refusal: Refusal) -> Self {
+        Self { refusal, headers: HeaderMap::new() }
+    }
+}
+
 /// Reads a request. The outer error means that it never arrived in whole.
-async fn understand(head: &Parts, body: Incoming, most: usize) -> Result<Result<Asked, Refusal>, Dropped> {
-    let endpoint = match route(&head.method, head.uri.path()) {
-        Ok(Route::Ask(endpoint)) => endpoint,
+async fn understand(
+    dialect: &dyn Dialect,
+    head: &Parts,
+    body: Incoming,
+    most: usize,
+) -> Result<Result<Asked, Refusal>, Dropped> {
+    let target = match dialect.route(head) {
+        Ok(Route::Ask(target)) => target,
         Ok(Route::Models) => return Ok(Ok(Asked::Models)),
         Err(refusal) => return Ok(Err(refusal)),
     };
     match timeout(BODY_DEADLINE, Limited::new(body, most).collect()).await {
-        Ok(Ok(bytes)) => Ok(Question::parse(endpoint, &bytes.to_bytes()).map(Asked::Question)),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Ok(Err(Refusal::too_large(most))),
+        Ok(Ok(bytes)) => Ok(dialect.question(target, &bytes.to_bytes()).map(Asked::Question)),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Ok(Err(Refusal::TooLarge(most))),
         Ok(Err(_)) | Err(_) => Err(Dropped),
     }
 }
@@ -98,7 +125,7 @@ async fn serve(
     in_force: &InForce,
     key: Option<&str>,
     question: &Question,
-) -> Option<Reply> {
+) -> Option<Result<Reply, Refused>> {
     let settings = &in_force.settings;
     let mut headers = HeaderMap::new();
     let place = match pass(visit, settings, key, question, &mut headers) {
@@ -107,12 +134,12 @@ async fn serve(
     };
     let _slot = match place {
         Ok(slot) => slot,
-        Err(refusal) => return Some(refuse(visit, in_force, &refusal, headers).await),
+        Err(refusal) => return Some(Err(Refused { refusal, headers })),
     };
     let reply = work(visit, settings, question, headers).await?;
     let (now, tokens) = (visit.provider.elapsed(), u64::from(reply.output_tokens));
     visit.provider.limiter().charge_answer(&settings.limits, now, tokens);
-    Some(reply)
+    Some(Ok(reply))
 }
 
 /// Everything that can be refused before work begins, in the order in which providers do it. `headers` are
@@ -132,22 +159,18 @@ fn pass(
         now: visit.arrival.now,
     };
     let fault = fault::decide(settings.seed, &settings.faults, circumstances);
-    let refusal = fault.and_then(Fault::refusal);
+    let refusal = fault.and_then(|fault| fault.refusal(settings));
     if fault.is_some_and(Fault::is_before_limits) {
         visit.fault = fault;
         return refusal.map_or(Ok(()), Err);
     }
     if settings.models.as_ref().is_some_and(|models| !models.contains(&question.model)) {
-        return Err(Refusal::model_not_found(&question.model));
+        return Err(Refusal::ModelNotFound);
     }
     let (admitted, readings) = admit(&visit.provider, settings, question);
-    limit::write_headers(headers, settings.limits.headers, &readings);
-    if let Err(exceeded) = admitted {
-        let (refusal, retry) =
-            limit::refusal(&settings.limits, &exceeded, &question.model, SystemTime::now());
-        headers.extend(retry);
-        return Err(refusal);
-    }
+    let claims = Claims::new(settings.limits.headers, &readings);
+    visit.dialect.write_limits(headers, &claims, SystemTime::now());
+    admitted.map_err(Refusal::RateLimited)?;
     visit.fault = fault;
     refusal.map_or(Ok(()), Err)
 }
@@ -160,7 +183,7 @@ async fn take_slot<'a>(
     match &in_force.slots {
         None => Some(Ok(None)),
         Some((WhenFull::Refuse, slots)) => {
-            Some(slots.try_acquire().map(Some).map_err(|_| Refusal::all_slots_taken()))
+            Some(slots.try_acquire().map(Some).map_err(|_| Refusal::AllSlotsTaken))
         }
         Some((WhenFull::Queue, slots)) => {
             let slot = visit.provider.abandon.run_until_cancelled(slots.acquire()).await?;
@@ -176,7 +199,9 @@ async fn work(
     question: &Question,
     headers: HeaderMap,
 ) -> Option<Reply> {
-    let answer = answer(settings.seed, settings.output_length, question, now_ms() / 1_000);
+    let cut = visit.fault.and_then(Fault::cut);
+    let answer =
+        answer(visit.dialect, settings.seed, settings.output_length, question, cut, now_ms() / 1_000);
     let start = settings.latency.start_ms.sample(&mut draw(
         settings.seed,
         question.prompt_hash,
@@ -230,14 +255,21 @@ fn admit(
     (admitted, limiter.readings(now))
 }
 
-fn list_models(settings: &ProviderSettings, key: Option<&str>) -> Reply {
-    match check_key(settings, key) {
-        Ok(()) => json_reply(StatusCode::OK, models(settings.models.as_deref()), HeaderMap::new()),
-        Err(refusal) => json_reply(refusal.status, refusal.body(), HeaderMap::new()),
-    }
+fn list_models(settings: &ProviderSettings, key: Option<&str>) -> Result<Reply, Refusal> {
+    check_key(settings, key)?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let body = AnswerBody::Whole(models(settings.models.as_deref()));
+    Ok(Reply { status: StatusCode::OK, headers, body, output_tokens: 0 })
 }
 
-async fn refuse(visit: &Visit, in_force: &InForce, refusal: &Refusal, headers: HeaderMap) -> Reply {
+async fn refuse(
+    visit: &Visit,
+    in_force: &InForce,
+    refused: Refused,
+    uri: &Uri,
+    question: Option<&Question>,
+) -> Reply {
     let latency = in_force.settings.latency.refusal_ms;
     if latency != Distribution::Constant(0.0) {
         let prompt = visit.prompt.unwrap_or(PromptHash(visit.arrival.sequence));
@@ -245,12 +277,12 @@ async fn refuse(visit: &Visit, in_force: &InForce, refusal: &Refusal, headers: H
         // An abandoned refusal goes out early: it costs nothing.
         pause(&visit.provider, latency.sample(&mut random)).await;
     }
-    json_reply(refusal.status, refusal.body(), headers)
-}
-
-fn json_reply(status: StatusCode, body: Bytes, mut headers: HeaderMap) -> Reply {
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Reply { status, headers, body: AnswerBody::Whole(body), output_tokens: 0 }
+    let context =
+        Context { uri, question, limits: &in_force.settings.limits, id: visit.id, now: SystemTime::now() };
+    let told = visit.dialect.refusal(&refused.refusal, &context);
+    let mut headers = refused.headers;
+    headers.extend(told.headers);
+    Reply { status: told.status, headers, body: AnswerBody::Whole(told.body), output_tokens: 0 }
 }
 
 /// Waits; `None` when the server gives up waiting.
@@ -265,12 +297,8 @@ async fn pause(provider: &Provider, milliseconds: f64) -> Option<()> {
 fn check_key(settings: &ProviderSettings, key: Option<&str>) -> Result<(), Refusal> {
     match key {
         _ if settings.api_keys.is_empty() => Ok(()),
-        None => Err(Refusal::missing_key()),
+        None => Err(Refusal::MissingKey),
         Some(key) if settings.api_keys.iter().any(|accepted| accepted == key) => Ok(()),
-        Some(_) => Err(Refusal::wrong_key()),
+        Some(_) => Err(Refusal::WrongKey),
     }
-}
-
-fn key(head: &Parts) -> Option<&str> {
-    head.headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }

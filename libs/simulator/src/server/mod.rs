@@ -128,9 +128,14 @@ impl Server {
         self.address
     }
 
-    /// The base URL that a client is given, such as `http://127.0.0.1:8080/v1`.
+    /// The base URL that a client of OpenAI is given, such as `http://127.0.0.1:8080/v1`.
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.origin())
+    }
+
+    /// What the URLs of all dialects begin with, such as `http://127.0.0.1:8080`.
+    pub fn origin(&self) -> String {
+        format!("http://{}", self.address)
     }
 
     /// The counts so far.

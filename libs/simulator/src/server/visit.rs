@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{Response, StatusCode, request::Parts};
 
 use super::{
     body::{AnswerBody, Dropped},
@@ -13,6 +13,7 @@ use super::{
     provider::{Arrival, InForce, Provider, now_ms},
 };
 use crate::{
+    dialect::{Dialect, RequestId},
     draw::{PromptHash, fingerprint},
     fault::Fault,
     log::{LogAnswer, LogEntry},
@@ -26,6 +27,8 @@ const PROMPT_IN_LOG: usize = 200;
 #[derive(Debug)]
 pub(super) struct Visit {
     pub(super) provider: Arc<Provider>,
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) id: RequestId,
     pub(super) arrival: Arrival,
     pub(super) prompt: Option<PromptHash>,
     /// The fault that it met.
@@ -39,25 +42,28 @@ impl Visit {
     pub(super) fn start(
         provider: Arc<Provider>,
         in_force: &InForce,
-        path: &str,
-        key: Option<&str>,
+        dialect: &'static dyn Dialect,
+        head: &Parts,
         question: Option<&Question>,
     ) -> Result<Self, Dropped> {
         let prompt = question.map(|question| question.prompt_hash);
         let arrival = provider.arrive(in_force, prompt, |arrival| LogEntry {
             sequence: arrival.sequence,
             at_ms: now_ms(),
-            path: path.to_owned(),
+            path: head.uri.path().to_owned(),
             model: question.map(|question| question.model.clone()),
             prompt: question.map(|question| start_of(&question.prompt).to_owned()).unwrap_or_default(),
             prompt_hash: prompt.map(|prompt| prompt.to_string()),
             times_seen: arrival.times_seen,
-            authorization_fingerprint: key.map(fingerprint),
+            authorization_fingerprint: dialect.key(head).map(fingerprint),
             answer: None,
         });
         let input_tokens = question.map_or(0, |question| question.input_tokens);
         match arrival {
-            Ok(arrival) => Ok(Self { provider, arrival, prompt, fault: None, input_tokens, ended: false }),
+            Ok(arrival) => {
+                let id = RequestId { seed: in_force.settings.seed, sequence: arrival.sequence };
+                Ok(Self { provider, dialect, id, arrival, prompt, fault: None, input_tokens, ended: false })
+            }
             // A witness that cannot write serves nothing: better a failing test than a wrong one.
             Err(error) => {
                 tracing::error!(%error, "the simulator's log cannot be written; the request is dropped");
@@ -67,14 +73,12 @@ impl Visit {
     }
 
     /// Ends with an answer.
-    pub(super) fn answered(mut self, seed: u64, reply: Reply) -> Response<AnswerBody> {
+    pub(super) fn answered(mut self, reply: Reply) -> Response<AnswerBody> {
         self.end(End::Answered { status: reply.status, output_tokens: reply.output_tokens });
-        let id = format!("req_{seed:016x}{:016x}", self.arrival.sequence);
-        let id = HeaderValue::from_str(&id).expect("invariant: hex digits are visible ASCII");
         let mut response = Response::new(reply.body);
         *response.status_mut() = reply.status;
         *response.headers_mut() = reply.headers;
-        response.headers_mut().insert(HeaderName::from_static("x-request-id"), id);
+        self.dialect.write_name(response.headers_mut(), self.id);
         response
     }
 

@@ -3,8 +3,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use penstock_simulator::{ProviderSettings, Server};
-use reqwest::{Client, RequestBuilder, Response};
+use penstock_simulator::{
+    Enforcement, Fault, FaultRule, LimitSettings, ProviderSettings, Quota, RateLimitHeaders, RetryAfter,
+    Server,
+};
+use reqwest::{Client, RequestBuilder, Response, header::HeaderMap};
 use serde_json::Value;
 
 /// Any free port of this machine.
@@ -38,4 +41,34 @@ pub(crate) async fn json(response: Response) -> Value {
 /// The text of a chat answer.
 pub(crate) async fn text(response: Response) -> String {
     json(response).await["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+}
+
+/// The status, the headers and the JSON body of an answer.
+pub(crate) async fn answered(request: RequestBuilder) -> (u16, HeaderMap, Value) {
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    (status, headers, json(response).await)
+}
+
+/// The value of a header, empty where it is missing.
+pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+/// Settings under which every request meets a fault.
+pub(crate) fn always(fault: Fault) -> ProviderSettings {
+    ProviderSettings { faults: vec![FaultRule::always(fault)], ..Default::default() }
+}
+
+/// Settings with honest limits, refusals that say when to come back, and room for one request or so many tokens.
+pub(crate) fn limited(requests: Option<u64>, tokens: Option<u64>) -> ProviderSettings {
+    let quota = |per_minute| Quota { per_minute, enforcement: Enforcement::MinuteBucket };
+    let limits = LimitSettings {
+        requests: requests.map(quota),
+        tokens: tokens.map(quota),
+        retry_after: RetryAfter::Seconds,
+        headers: RateLimitHeaders::Honest,
+        ..Default::default()
+    };
+    ProviderSettings { limits, ..Default::default() }
 }

@@ -6,11 +6,7 @@ use penstock_simulator::{Fault, FaultRule, Moment, ProviderSettings, ShareOf, Sl
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::client::{ask, chat, client, json, start};
-
-fn always(fault: Fault) -> ProviderSettings {
-    ProviderSettings { faults: vec![FaultRule::always(fault)], ..Default::default() }
-}
+use crate::client::{always, ask, chat, client, json, start};
 
 #[tokio::test]
 async fn faults_with_a_status_come_in_the_envelope() {
@@ -25,6 +21,17 @@ async fn faults_with_a_status_come_in_the_envelope() {
         (Fault::Unauthorized, 401, "invalid_api_key"),
         (Fault::Forbidden, 403, "permission_denied"),
         (Fault::InsufficientQuota, 429, "insufficient_quota"),
+        (Fault::DeadlineExceeded, 504, "server_error"),
+        (Fault::InvalidRequest, 400, "invalid_value"),
+        (Fault::RequestTooLarge, 413, "request_too_large"),
+        (Fault::Unauthenticated, 401, "invalid_request_error"),
+        (Fault::ModelNotFound, 404, "The model `m` does not exist"),
+        (Fault::RateLimited { wait_ms: 1_200 }, 429, "rate_limit_exceeded"),
+        (Fault::DayQuota, 429, "(RPD): Limit 200, Used 200"),
+        (Fault::ZeroQuota, 429, "Limit 0"),
+        (Fault::SpendLimit, 429, "billing_hard_limit_reached"),
+        (Fault::FilteredAnswer, 200, "content_filter"),
+        (Fault::RecitedAnswer, 200, "content_filter"),
     ] {
         server.update(always(fault)).unwrap();
         let response = ask(&server, "Hello").await;
