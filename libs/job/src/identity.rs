@@ -112,6 +112,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -158,5 +159,15 @@ mod tests {
         let mut other = base.clone();
         other.parameters.insert("temperature".to_owned(), json!(0));
         assert_eq!(first_difference(&base, &other).as_deref(), Some("parameters.temperature"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_spec_that_was_stored_keeps_its_identity(fraction in prop::num::f64::NORMAL) {
+            let mut spec = canonical();
+            spec.parameters.insert("temperature".to_owned(), json!(fraction));
+            let stored: CanonicalSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+            prop_assert_eq!(Identity::of(&stored), Identity::of(&spec));
+        }
     }
 }
