@@ -2,6 +2,8 @@
 //!
 //! Owns the reasons. Statuses, codes, words and envelopes belong to the dialects: no two providers agree on them.
 
+use std::borrow::Cow;
+
 use http::Method;
 
 use crate::limit::Exceeded;
@@ -27,7 +29,7 @@ pub(crate) enum Refusal {
     Missing(&'static str),
     /// A field asks for what this server does not do.
     Unsupported {
-        param: &'static str,
+        param: Cow<'static, str>,
         message: &'static str,
     },
     /// The request is wrong in a way that no field names.

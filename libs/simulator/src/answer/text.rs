@@ -89,7 +89,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// A text that was held back.
-    pub(super) fn nothing(end: End) -> Self {
+    pub(crate) fn nothing(end: End) -> Self {
         Self { text: String::new(), end, thought_tokens: 0 }
     }
 

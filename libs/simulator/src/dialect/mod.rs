@@ -18,7 +18,7 @@ mod azure;
 mod gemini;
 pub(crate) mod openai;
 
-use std::{fmt, time::SystemTime};
+use std::{borrow::Cow, collections::HashMap, fmt, time::SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
@@ -144,6 +144,16 @@ fn header_text<'a>(head: &'a Parts, name: &str) -> Option<&'a str> {
 fn parameter<'a>(uri: &'a http::Uri, name: &str) -> Option<&'a str> {
     let pairs = uri.query()?.split('&');
     pairs.filter_map(|pair| pair.split_once('=')).find(|&(found, _)| found == name).map(|(_, value)| value)
+}
+
+/// The fields that a body has beside those that are read.
+type OtherFields<'a> = HashMap<Cow<'a, str>, serde_json::Value>;
+
+/// A field that an API does not know, where it refuses such fields. Case and underscores do not matter.
+fn unknown_field<'a>(fields: &'a OtherFields<'_>, known: &[&str]) -> Option<&'a str> {
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let known: Vec<String> = known.iter().map(|name| plain(name)).collect();
+    fields.keys().map(AsRef::as_ref).find(|field| !known.contains(&plain(field)))
 }
 
 /// A value of our own as a header.

@@ -85,7 +85,7 @@ async fn what_a_request_needs_is_asked_for() {
 async fn each_error_has_its_type() {
     let server = start(ProviderSettings::default()).await;
     for (fault, expected, kind, words) in [
-        (Fault::InvalidRequest, 400, "invalid_request_error", "temperature"),
+        (Fault::InvalidRequest, 400, "invalid_request_error", "must be non-empty"),
         (Fault::RejectedPrompt, 400, "invalid_request_error", "content filtering policy"),
         (Fault::InsufficientQuota, 400, "invalid_request_error", "credit balance is too low"),
         (Fault::SpendLimit, 400, "invalid_request_error", "You will regain access on 20"),

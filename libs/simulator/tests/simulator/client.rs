@@ -1,7 +1,10 @@
 //! The client of these tests.
 #![expect(clippy::unwrap_used, reason = "a test that cannot ask has failed")]
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::LazyLock,
+};
 
 use penstock_simulator::{
     Enforcement, Fault, FaultRule, LimitSettings, ProviderSettings, Quota, RateLimitHeaders, RetryAfter,
@@ -17,8 +20,11 @@ pub(crate) async fn start(settings: ProviderSettings) -> Server {
     Server::start(settings, ANYWHERE).await.unwrap()
 }
 
+/// One client for all tests, since building one takes tens of milliseconds. It shares no connection among them: each
+/// has a server of its own.
 pub(crate) fn client() -> Client {
-    Client::builder().no_proxy().build().unwrap()
+    static CLIENT: LazyLock<Client> = LazyLock::new(|| Client::builder().no_proxy().build().unwrap());
+    CLIENT.clone()
 }
 
 /// A chat request with one user message.

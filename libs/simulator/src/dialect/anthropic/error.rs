@@ -60,7 +60,7 @@ fn error(refusal: &Refusal, context: &Context<'_>) -> Error {
         Refusal::UnreadableBody(error) => invalid(format!("The request body is not valid JSON: {error}")),
         Refusal::Missing(field) => invalid(format!("{field}: Field required")),
         Refusal::Unsupported { param, message } => invalid(format!("{param}: {message}")),
-        Refusal::InvalidRequest => invalid("temperature: range: -1..=1".to_owned()),
+        Refusal::InvalidRequest => invalid("messages: text content blocks must be non-empty".to_owned()),
         // Quoted in anthropics/claude-code#58367.
         Refusal::RejectedPrompt => invalid("Output blocked by content filtering policy".to_owned()),
         // Quoted in n8n-io/n8n#37930.

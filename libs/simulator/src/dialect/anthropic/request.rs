@@ -1,17 +1,38 @@
-//! The request body of the Messages API.
+//! The request body of the Messages API. A field that it does not have is refused, as the service refuses it: a client
+//! that misplaces a parameter is to be noticed.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
 use crate::{
-    dialect::openai::Content,
+    dialect::{OtherFields, openai::Content, unknown_field},
     draw::PromptHash,
     question::{Question, Task, tokens},
     refusal::Refusal,
 };
 
-/// The fields that change the answer; the others are ignored.
+/// Fields of a request beside those of [`Body`]: those of
+/// <https://github.com/anthropics/anthropic-sdk-python/blob/main/src/anthropic/types/message_create_params.py>.
+const OTHER_FIELDS: [&str; 15] = [
+    "cache_control",
+    "container",
+    "context_management",
+    "inference_geo",
+    "mcp_servers",
+    "metadata",
+    "output_config",
+    "service_tier",
+    "stop_sequences",
+    "temperature",
+    "thinking",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_p",
+];
+
+/// The fields that change the answer, and the others.
 #[derive(Debug, Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
@@ -21,8 +42,9 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
     #[serde(borrow)]
     system: Option<Content<'a>>,
-    #[serde(default)]
     stream: Option<bool>,
+    #[serde(borrow, flatten)]
+    others: OtherFields<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,6 +59,12 @@ struct Message<'a> {
 pub(super) fn read(task: Task, body: &[u8]) -> Result<Question, Refusal> {
     let body: Body<'_> =
         serde_json::from_slice(body).map_err(|error| Refusal::UnreadableBody(error.to_string()))?;
+    if let Some(name) = unknown_field(&body.others, &OTHER_FIELDS) {
+        return Err(Refusal::Unsupported {
+            param: name.to_owned().into(),
+            message: "Extra inputs are not permitted",
+        });
+    }
     let model = body.model.ok_or(Refusal::Missing("model"))?.into_owned();
     let most_output_tokens = Some(body.max_tokens.ok_or(Refusal::Missing("max_tokens"))?);
     if body.messages.is_empty() {
@@ -44,7 +72,7 @@ pub(super) fn read(task: Task, body: &[u8]) -> Result<Question, Refusal> {
     }
     if body.stream == Some(true) {
         return Err(Refusal::Unsupported {
-            param: "stream",
+            param: "stream".into(),
             message: "This server does not stream: leave `stream` out.",
         });
     }
@@ -58,7 +86,7 @@ pub(super) fn read(task: Task, body: &[u8]) -> Result<Question, Refusal> {
             "assistant" => {}
             _ => {
                 return Err(Refusal::Unsupported {
-                    param: "messages",
+                    param: "messages".into(),
                     message: "Unexpected role. The Messages API accepts a top-level `system` parameter, and the \
                               roles \"user\" and \"assistant\".",
                 });
@@ -108,7 +136,17 @@ mod tests {
         ] {
             assert_eq!(parse(body), Err(refusal), "{body}");
         }
-        let misplaced = r#"{"model":"c","max_tokens":9,"messages":[{"role":"system","content":"be kind"}]}"#;
-        assert!(matches!(parse(misplaced), Err(Refusal::Unsupported { param: "messages", .. })));
+        for (body, misplaced) in [
+            (
+                r#"{"model":"c","max_tokens":9,"messages":[{"role":"system","content":"be kind"}]}"#,
+                "messages",
+            ),
+            (r#"{"model":"c","max_tokens":9,"max_output_tokens":9}"#, "max_output_tokens"),
+        ] {
+            assert!(
+                matches!(parse(body), Err(Refusal::Unsupported { param, .. }) if param == misplaced),
+                "{body}"
+            );
+        }
     }
 }

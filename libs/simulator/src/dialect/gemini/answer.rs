@@ -62,22 +62,6 @@ pub(super) fn blocked(context: &Context<'_>) -> Told {
     Told::json(200, &answer)
 }
 
-/// The same from the compatible endpoint, for which no body is published: OpenAI's own word for a filter.
-pub(super) fn blocked_chat(context: &Context<'_>) -> Told {
-    let tokens = context.question.map_or(0, |question| question.input_tokens);
-    Told::json(
-        200,
-        &json!({
-            "id": format!("chatcmpl-{}", context.id),
-            "object": "chat.completion",
-            "created": 0,
-            "model": context.model(),
-            "choices": [{ "index": 0, "message": { "role": "assistant" }, "finish_reason": "content_filter" }],
-            "usage": { "prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens },
-        }),
-    )
-}
-
 /// What every answer to a question holds.
 fn about(question: &Question) -> Value {
     let tokens = question.input_tokens;

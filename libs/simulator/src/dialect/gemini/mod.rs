@@ -17,7 +17,7 @@ use super::{
     parameter,
 };
 use crate::{
-    answer::Written,
+    answer::{End, Written},
     limit::Claims,
     question::{Form, Question, Route, Target, Task},
     refusal::Refusal,
@@ -96,8 +96,8 @@ impl Dialect for Compatible {
     }
 
     fn refusal(&self, refusal: &Refusal, context: &Context<'_>) -> Told {
-        match refusal {
-            Refusal::RejectedPrompt => answer::blocked_chat(context),
+        match (refusal, context.question) {
+            (Refusal::RejectedPrompt, Some(question)) => blocked_chat(question, context),
             _ => error::told_in_array(refusal, context),
         }
     }
@@ -105,4 +105,11 @@ impl Dialect for Compatible {
     fn write_limits(&self, _headers: &mut HeaderMap, _claims: &Claims, _now: SystemTime) {}
 
     fn write_name(&self, _headers: &mut HeaderMap, _id: RequestId) {}
+}
+
+/// A blocked prompt, for which no body of the compatible endpoint is published: told as OpenAI tells of a filter.
+fn blocked_chat(question: &Question, context: &Context<'_>) -> Told {
+    let created = context.now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let body = OpenAi.text(question, Form::Chat, &Written::nothing(End::Filtered), created);
+    Told::new(200, "application/json", body)
 }

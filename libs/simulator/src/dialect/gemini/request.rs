@@ -1,19 +1,49 @@
 //! The request body of `generateContent`.
 //!
 //! Source: <https://ai.google.dev/api/generate-content#request-body>. Like all of Google's JSON it may name its
-//! fields in camel case or in snake case.
+//! fields in camel case or in snake case. A field that is not in the reference is refused, as the service refuses it:
+//! a client that misplaces a parameter is to be noticed.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
 use crate::{
+    dialect::{OtherFields, unknown_field},
     draw::PromptHash,
     question::{Question, Target, tokens},
     refusal::Refusal,
 };
 
-/// The fields that change the answer; the others are ignored.
+/// Fields of a request beside those of [`Body`].
+const OTHER_FIELDS: [&str; 7] =
+    ["model", "tools", "toolConfig", "safetySettings", "cachedContent", "serviceTier", "store"];
+
+/// Fields of `generationConfig` beside those of [`GenerationConfig`].
+const OTHER_SETTINGS: [&str; 20] = [
+    "stopSequences",
+    "responseMimeType",
+    "responseSchema",
+    "responseJsonSchema",
+    "responseModalities",
+    "candidateCount",
+    "temperature",
+    "topP",
+    "topK",
+    "seed",
+    "presencePenalty",
+    "frequencyPenalty",
+    "responseLogprobs",
+    "logprobs",
+    "enableEnhancedCivicAnswers",
+    "speechConfig",
+    "thinkingConfig",
+    "imageConfig",
+    "mediaResolution",
+    "responseFormat",
+];
+
+/// The fields that change the answer, and the others.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
@@ -21,8 +51,10 @@ struct Body<'a> {
     contents: Vec<Content<'a>>,
     #[serde(borrow, alias = "system_instruction")]
     system_instruction: Option<Content<'a>>,
-    #[serde(alias = "generation_config")]
-    generation_config: Option<GenerationConfig>,
+    #[serde(borrow, alias = "generation_config")]
+    generation_config: Option<GenerationConfig<'a>>,
+    #[serde(borrow, flatten)]
+    others: OtherFields<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,9 +73,11 @@ struct Part<'a> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct GenerationConfig {
+struct GenerationConfig<'a> {
     #[serde(alias = "max_output_tokens")]
     max_output_tokens: Option<u32>,
+    #[serde(borrow, flatten)]
+    others: OtherFields<'a>,
 }
 
 impl Content<'_> {
@@ -57,6 +91,12 @@ impl Content<'_> {
 pub(super) fn read(target: Target, body: &[u8]) -> Result<Question, Refusal> {
     let body: Body<'_> =
         serde_json::from_slice(body).map_err(|error| Refusal::UnreadableBody(error.to_string()))?;
+    let settings = body.generation_config.as_ref();
+    let unknown = unknown_field(&body.others, &OTHER_FIELDS)
+        .or_else(|| settings.and_then(|settings| unknown_field(&settings.others, &OTHER_SETTINGS)));
+    if let Some(name) = unknown {
+        return Err(Refusal::UnreadableBody(format!("Unknown name \"{name}\": Cannot find field.")));
+    }
     if body.contents.is_empty() {
         return Err(Refusal::Missing("contents"));
     }
@@ -105,6 +145,20 @@ mod tests {
             assert_eq!((question.prompt.as_str(), question.model.as_str()), ("thr\nee", "g"));
             assert_eq!(question.most_output_tokens, Some(9));
             assert_eq!(question.input_tokens, tokens("be kindonetwothr\nee".len()));
+        }
+    }
+
+    #[test]
+    fn a_misplaced_parameter_is_refused_by_name() {
+        let contents = r#""contents":[{"parts":[{"text":"x"}]}]"#;
+        for (rest, unknown) in [
+            (r#""safety_settings":[],"generationConfig":{"top_p":1,"thinkingConfig":{}}"#, None),
+            (r#""temperature":1"#, Some("temperature")),
+            (r#""generationConfig":{"maxTokens":9}"#, Some("maxTokens")),
+        ] {
+            let refusal = unknown
+                .map(|name| Refusal::UnreadableBody(format!("Unknown name \"{name}\": Cannot find field.")));
+            assert_eq!(parse(&format!("{{{contents},{rest}}}")).err(), refusal, "{rest}");
         }
     }
 

@@ -23,7 +23,7 @@ pub(in crate::dialect) struct Envelope {
     status: u16,
     message: Cow<'static, str>,
     r#type: &'static str,
-    param: Option<&'static str>,
+    param: Option<Cow<'static, str>>,
     code: Option<&'static str>,
 }
 
@@ -40,8 +40,8 @@ impl Envelope {
         Self { code: Some(code), ..self }
     }
 
-    fn param(self, param: &'static str) -> Self {
-        Self { param: Some(param), ..self }
+    fn param(self, param: impl Into<Cow<'static, str>>) -> Self {
+        Self { param: Some(param.into()), ..self }
     }
 
     pub(in crate::dialect) fn told(&self) -> Told {
@@ -80,10 +80,10 @@ fn envelope(refusal: &Refusal, context: &Context<'_>) -> Envelope {
             invalid(400, format!("We could not parse the JSON body of your request: {error}"))
         }
         Refusal::Missing(param) => invalid(400, format!("Missing required parameter: '{param}'."))
-            .param(param)
+            .param(*param)
             .code("missing_required_parameter"),
         Refusal::Unsupported { param, message } => {
-            invalid(400, *message).param(param).code("unsupported_value")
+            invalid(400, *message).param(param.clone()).code("unsupported_value")
         }
         Refusal::InvalidRequest => {
             invalid(400, "Invalid value for 'temperature': expected a number between 0 and 2.")
