@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz run
+.PHONY: test format lint docs unit schemas fuzz bench run
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -35,6 +35,15 @@ fuzz:
 			target/fuzz/$$target fuzz/corpus/$$target \
 			-- -max_total_time=$(SECONDS) -timeout=10 -print_final_stats=1 || exit 1; \
 	done
+
+# Measures this machine with the release build (docs/benchmarks.md). ROWS=requests,validation takes only these subjects,
+# LINES=1000000 a smaller input for the memory rows, QUICK=1 little of everything, JSON=1 prints JSON.
+bench:
+	cargo build --release --locked --package penstock --package penstock-bench
+	test -x target/bench-python/bin/python || python3 -m venv target/bench-python
+	target/bench-python/bin/python -m pip install --quiet --requirement bench/requirements.txt
+	target/release/penstock-bench rows --python target/bench-python/bin/python \
+		$(if $(ROWS),--only $(ROWS)) $(if $(LINES),--lines $(LINES)) $(if $(QUICK),--quick) $(if $(JSON),--json)
 
 # The main job: the example against the simulated provider.
 run:

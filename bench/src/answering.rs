@@ -1,0 +1,102 @@
+//! The handle on a process of the fixed-answer server.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+    time::Duration,
+};
+
+use crate::{
+    error::BenchError,
+    process::{Cores, Invocation},
+    server::Tally,
+    spread::number,
+};
+
+/// A server in a process of its own; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    command: String,
+    /// Its base URL.
+    pub(crate) url: String,
+}
+
+impl Answering {
+    /// Starts it on these cores. `own` is this program.
+    pub(crate) fn start(own: &Path, cores: Cores) -> Result<Self, BenchError> {
+        let invocation = Invocation::new(cores, own, ["serve"]);
+        let command = invocation.to_string();
+        let failed = |source| BenchError::Start { command: command.clone(), source };
+        let mut child =
+            invocation.command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("invariant: stdout was asked for"));
+        let mut server = Self { child, stdin, stdout, command: command.clone(), url: String::new() };
+        server.url = server.hear()?;
+        Ok(server)
+    }
+
+    /// As one would type it.
+    pub(crate) fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// What it has seen since it was last reset.
+    pub(crate) fn tally(&mut self) -> Result<Tally, BenchError> {
+        self.order("tally")
+    }
+
+    /// Forgets what was seen.
+    pub(crate) fn reset(&mut self) -> Result<(), BenchError> {
+        self.order("reset").map(drop)
+    }
+
+    /// How long it has been on a core so far.
+    pub(crate) fn busy(&self) -> Result<Duration, BenchError> {
+        // The main thread does all the work; the first number is its time on a core in nanoseconds.
+        let path = format!("/proc/{}/schedstat", self.child.id());
+        let text =
+            fs::read_to_string(&path).map_err(|source| BenchError::File { path: path.into(), source })?;
+        let nanoseconds = text.split_whitespace().next().and_then(|first| first.parse().ok());
+        nanoseconds.map(Duration::from_nanos).ok_or_else(|| self.misunderstood(text))
+    }
+
+    fn order(&mut self, order: &str) -> Result<Tally, BenchError> {
+        let stdin = self.stdin.as_mut().expect("invariant: only dropping closes it");
+        let failed = |source| BenchError::Start { command: self.command.clone(), source };
+        writeln!(stdin, "{order}").map_err(failed)?;
+        let said = self.hear()?;
+        serde_json::from_str(&said).map_err(|_| self.misunderstood(said))
+    }
+
+    fn hear(&mut self) -> Result<String, BenchError> {
+        let mut said = String::new();
+        let failed = |source| BenchError::Start { command: self.command.clone(), source };
+        self.stdout.read_line(&mut said).map_err(failed)?;
+        Ok(said.trim().to_owned())
+    }
+
+    fn misunderstood(&self, said: String) -> BenchError {
+        BenchError::Answer { command: self.command.clone(), said }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        // It is gone already, or cannot be awaited by anybody.
+        let _ = self.child.wait();
+    }
+}
+
+impl Tally {
+    /// Requests a second, from the first to the last.
+    pub(crate) fn rate(&self) -> f64 {
+        number(self.requests) / self.last.saturating_sub(self.first).as_secs_f64()
+    }
+}

@@ -1,0 +1,69 @@
+//! The rows, one module for each subject, and which of them are measured.
+
+mod finalise;
+mod kill;
+mod memory;
+mod requests;
+mod resume;
+mod script;
+mod telemetry;
+mod validation;
+
+use clap::ValueEnum;
+
+use crate::{arguments::RowsArguments, error::BenchError, report::Report, row::Row, workplace::Workplace};
+
+/// Requests in flight wherever a row does not say otherwise.
+const IN_FLIGHT: u32 = 100;
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Subject {
+    /// Requests a second against a bare loop
+    Requests,
+    /// Requests a second against a Python script
+    Script,
+    /// Lines that are sent again after `kill -9`
+    Kill,
+    /// Peak memory of a large job, and against a small one
+    Memory,
+    /// Megabytes a second of validation
+    Validation,
+    /// From the start of a resumed job to its first request
+    Resume,
+    /// Publishing, and how many objects a job takes
+    Finalise,
+    /// What counters and log cost a request
+    Telemetry,
+}
+
+/// Measures what is asked for and shows it.
+pub(crate) fn measure(arguments: &RowsArguments) -> Result<(), BenchError> {
+    let place = Workplace::new(arguments)?;
+    let mut report = Report::begin(arguments.json)?;
+    let subjects: Vec<_> = Subject::value_variants()
+        .iter()
+        .filter(|subject| arguments.only.is_empty() || arguments.only.contains(subject))
+        .collect();
+    for subject in subjects {
+        for row in subject.measure(&place)? {
+            report.add(row)?;
+        }
+    }
+    Ok(report.end()?)
+}
+
+impl Subject {
+    fn measure(self, place: &Workplace) -> Result<Vec<Row>, BenchError> {
+        match self {
+            Self::Requests => requests::measure(place),
+            Self::Script => script::measure(place),
+            Self::Kill => kill::measure(place),
+            Self::Memory => memory::measure(place),
+            Self::Validation => validation::measure(place),
+            Self::Resume => resume::measure(place),
+            Self::Finalise => finalise::measure(place),
+            Self::Telemetry => telemetry::measure(place),
+        }
+    }
+}

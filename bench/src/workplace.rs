@@ -1,0 +1,150 @@
+//! The folder in which rows work: inputs that they share, outputs that they throw away, and the size of it all.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    arguments::RowsArguments,
+    error::BenchError,
+    input::{self, Format, MODEL},
+    process::{Cores, Invocation},
+};
+
+/// The folder that is made and removed. Its name is fixed, so that what an interrupted measurement left is found.
+const FOLDER: &str = "penstock-bench-work";
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Rounds of what is compared side by side.
+    pub(crate) rounds: usize,
+    /// Requests of one round against the bare loop.
+    pub(crate) requests: u64,
+    /// Requests of one round against Python.
+    pub(crate) script_requests: u64,
+    /// Kills of one job.
+    pub(crate) kills: usize,
+    /// Lines of the large input of the memory rows.
+    pub(crate) memory_lines: u64,
+    /// Lines of an input that is validated.
+    pub(crate) validated_lines: u64,
+    /// Lines of a job that is resumed or finalised.
+    pub(crate) job_lines: u64,
+}
+
+impl Sizes {
+    const FULL: Self = Self {
+        rounds: 3,
+        requests: 200_000,
+        script_requests: 30_000,
+        kills: 5,
+        memory_lines: 10_000_000,
+        validated_lines: 1_500_000,
+        job_lines: 1_000_000,
+    };
+    const QUICK: Self = Self {
+        rounds: 1,
+        requests: 20_000,
+        script_requests: 3_000,
+        kills: 2,
+        memory_lines: 100_000,
+        validated_lines: 100_000,
+        job_lines: 50_000,
+    };
+}
+
+/// Where rows work and what they work with.
+#[derive(Debug)]
+pub(crate) struct Workplace {
+    folder: PathBuf,
+    pub(crate) penstock: PathBuf,
+    /// This program.
+    pub(crate) own: PathBuf,
+    pub(crate) python: PathBuf,
+    pub(crate) script: PathBuf,
+    pub(crate) sizes: Sizes,
+}
+
+impl Workplace {
+    /// Makes the folder, empty.
+    pub(crate) fn new(arguments: &RowsArguments) -> Result<Self, BenchError> {
+        let own = env::current_exe()?;
+        let penstock = arguments.penstock.clone().unwrap_or_else(|| own.with_file_name("penstock"));
+        let mut sizes = if arguments.quick { Sizes::QUICK } else { Sizes::FULL };
+        sizes.memory_lines = arguments.lines.unwrap_or(sizes.memory_lines);
+        let place = Self {
+            folder: std::path::absolute(&arguments.folder)?.join(FOLDER),
+            penstock,
+            own,
+            python: arguments.python.clone(),
+            script: arguments.script.clone(),
+            sizes,
+        };
+        place.remove(&place.folder)?;
+        fs::create_dir_all(&place.folder).map_err(|source| place.failed(&place.folder, source))?;
+        Ok(place)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An input of so many lines, made when it is first asked for.
+    pub(crate) fn input(&self, format: Format, lines: u64) -> Result<PathBuf, BenchError> {
+        let path = self.folder.join(format!("{}-{lines}.jsonl", format.name()));
+        if !path.exists() {
+            input::write(&path, format, lines).map_err(|source| self.failed(&path, source))?;
+        }
+        Ok(path)
+    }
+
+    /// A path at which nothing is yet.
+    pub(crate) fn output(&self, name: &str) -> Result<PathBuf, BenchError> {
+        let path = self.folder.join(name);
+        self.remove(&path)?;
+        Ok(path)
+    }
+
+    /// Where a program's stderr goes.
+    pub(crate) fn said(&self) -> PathBuf {
+        self.folder.join("said.txt")
+    }
+
+    /// `penstock run` without any limit but `in_flight`.
+    pub(crate) fn penstock_run(
+        &self,
+        cores: Cores,
+        input: &Path,
+        output: &Path,
+        url: &str,
+        in_flight: u32,
+    ) -> Invocation {
+        let (input, output) = (input.display().to_string(), output.display().to_string());
+        let in_flight = in_flight.to_string();
+        Invocation::new(cores, &self.penstock, ["run", &input, "--output", &output])
+            .with(["--provider", "openai-compatible", "--base-url", url, "--model", MODEL])
+            .with(["--max-in-flight", &in_flight])
+    }
+
+    /// Removes a file or a folder with all that is in it.
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), BenchError> {
+        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, path: &Path, source: io::Error) -> BenchError {
+        BenchError::File { path: path.strip_prefix(&self.folder).unwrap_or(path).to_owned(), source }
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // What is left behind is emptied by the next measurement.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
