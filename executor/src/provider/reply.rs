@@ -35,6 +35,10 @@ pub(super) enum NoReply {
 /// * of a response the text (or refusal) parts of all its messages, joined;
 /// * of a completion the first choice's text.
 pub(super) fn read(body: &[u8], endpoint: Endpoint, format: Format) -> Result<Reply<'_>, NoReply> {
+    // An array would be taken for the members in their order.
+    if !body.trim_ascii_start().starts_with(b"{") {
+        return Err(NoReply::Invalid);
+    }
     let top: Top<'_> = serde_json::from_slice(body).map_err(|_| NoReply::Invalid)?;
     if top.is_refusal() {
         return Err(NoReply::Refusal);
@@ -268,7 +272,9 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_told_apart() {
-        for body in ["", "<html>", "[]", "\"text\"", "null", r#"{"choices":["#, "{} {}"] {
+        // An array with as many elements as an answer has members that are read.
+        let array = "[null,null,null,null,null,null,null]";
+        for body in ["", "<html>", "[]", array, "\"text\"", "null", r#"{"choices":["#, "{} {}"] {
             for format in [Format::OpenAi, Format::Prompts] {
                 let found = read(body.as_bytes(), Endpoint::ChatCompletions, format).map(|_| ());
                 assert_eq!(found, Err(NoReply::Invalid), "{body}");
