@@ -112,7 +112,7 @@ pub fn plan(rejected: &[RejectedFile], parts: &[Part], limit: u64) -> Vec<Final>
 fn plan_kind(kind: Kind, rejected: &[RejectedFile], parts: &[Part], limit: u64) -> Vec<Final> {
     let mut finals: Vec<Final> = Vec::new();
     for source in sources(kind, rejected, parts) {
-        if finals.last().is_none_or(|last| last.size_bytes + source.size_bytes > limit) {
+        if finals.last().is_none_or(|last| last.size_bytes.saturating_add(source.size_bytes) > limit) {
             finals.push(Final {
                 name: String::new(),
                 kind,
@@ -135,7 +135,7 @@ fn plan_kind(kind: Kind, rejected: &[RejectedFile], parts: &[Part], limit: u64) 
                 last.parts += 1;
             }
         }
-        last.lines += source.lines;
+        last.lines = last.lines.saturating_add(source.lines);
         last.crc32c = last.crc32c.followed_by(source.crc32c, source.size_bytes);
         last.size_bytes += source.size_bytes;
     }
@@ -255,6 +255,13 @@ mod tests {
             prop_assert_eq!(&whole[0], &results);
             prop_assert_eq!(&whole[1], &errors);
         }
+    }
+
+    #[test]
+    fn sizes_that_no_part_has_do_not_add_up_to_a_small_file() {
+        let huge = Part { size_bytes: u64::MAX, ..part(1, Kind::Results, b"a") };
+        let finals = plan(&[], &[huge, part(2, Kind::Results, b"bb")], FINAL_SIZE_LIMIT);
+        assert_eq!(finals.iter().map(|one| one.size_bytes).collect::<Vec<_>>(), [u64::MAX, 2]);
     }
 
     #[test]

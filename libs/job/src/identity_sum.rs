@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for IdentitySum {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let mut limbs = [0; 4];
-        if text.len() != 64 || !text.is_ascii() {
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(D::Error::custom("expected 64 hex digits"));
         }
         for (index, limb) in limbs.iter_mut().enumerate() {
@@ -95,6 +95,14 @@ mod tests {
         let mut hasher = Sha256::new();
         hasher.update([1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, b'7']);
         assert_eq!(sum.to_string(), hex(&hasher.finalize()));
+    }
+
+    #[test]
+    fn only_hex_digits_are_a_sum() {
+        for text in ["", "0", &"+".repeat(64), &"+00000000000000a".repeat(4), &"\u{e9}".repeat(32)] {
+            let json = serde_json::to_string(text).unwrap();
+            assert!(serde_json::from_str::<IdentitySum>(&json).is_err(), "{text}");
+        }
     }
 
     proptest! {

@@ -184,7 +184,7 @@ impl Receipt {
             outputs,
             parts: PartTotals {
                 count: state.parts.len() as u64,
-                bytes: state.parts.iter().map(|part| part.size_bytes).sum(),
+                bytes: state.parts.iter().map(|part| part.size_bytes).fold(0, u64::saturating_add),
             },
             epochs: frozen.frozen_by_epoch,
             discarded: state.discarded,

@@ -272,9 +272,9 @@ impl PartOutcomes {
         self.abandoned -= other.abandoned;
     }
 
-    /// All of them.
+    /// All of them, at most [`u64::MAX`].
     pub fn total(&self) -> u64 {
-        self.succeeded + self.failed + self.expired + self.cancelled + self.abandoned
+        self.with_rejected(0).total()
     }
 
     /// Together with the rejected lines.
@@ -303,9 +303,10 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// All of them: must equal the number of lines.
+    /// All of them, at most [`u64::MAX`]: must equal the number of lines.
     pub fn total(&self) -> u64 {
-        self.succeeded + self.failed + self.rejected + self.expired + self.cancelled + self.abandoned
+        let Self { succeeded, failed, rejected, expired, cancelled, abandoned } = *self;
+        [succeeded, failed, rejected, expired, cancelled, abandoned].into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -359,4 +360,16 @@ pub struct Finalization {
     pub frozen_by_epoch: Epoch,
     /// When, in milliseconds since the epoch.
     pub frozen_at_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_no_job_has_do_not_add_up_to_those_of_a_small_one() {
+        let outcomes = PartOutcomes { succeeded: u64::MAX, failed: 5, ..PartOutcomes::default() };
+        assert_eq!(outcomes.total(), u64::MAX);
+        assert_eq!(outcomes.with_rejected(3).total(), u64::MAX);
+    }
 }
