@@ -1,21 +1,21 @@
-//! An input, an output, a provider double with its log, and runs of the real binary.
+//! An input, an output with its witness, a provider double with its log, and runs of the real binary.
 
 use std::{
-    collections::{BTreeMap, HashMap},
     fmt::Write as _,
     fs,
     net::Ipv4Addr,
-    path::PathBuf,
-    process::Stdio,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use penstock_simulator::{Distribution, ProviderSettings, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+
+use crate::witness::{Line, Moment, Witness};
 
 /// Requests in flight of every run.
 pub(crate) const IN_FLIGHT: usize = 16;
@@ -23,9 +23,15 @@ pub(crate) const IN_FLIGHT: usize = 16;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Workplace {
-    folder: TempDir,
+    pub(crate) folder: TempDir,
     pub(crate) server: Server,
-    lines: usize,
+    pub(crate) witness: Witness,
+}
+
+/// A command that is about to be run.
+pub(crate) struct Launch<'a> {
+    place: &'a Workplace,
+    command: Command,
 }
 
 /// One run of the binary; what it says goes to a file.
@@ -36,47 +42,53 @@ pub(crate) struct Run {
 }
 
 impl Workplace {
+    /// A job of so many valid lines.
     pub(crate) async fn new(lines: usize) -> Self {
+        Self::of((0..lines).map(valid).collect()).await
+    }
+
+    /// A job of these lines with its texts.
+    pub(crate) async fn of(lines: Vec<(String, Line)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut text = String::new();
-        for line in 0..lines {
-            writeln!(text, r#"{{"prompt_id":{},"prompt":"question {line}"}}"#, 10 * line).unwrap();
-        }
-        fs::write(folder.path().join("input.jsonl"), text).unwrap();
+        let (texts, lines): (Vec<String>, Vec<Line>) = lines.into_iter().unzip();
+        fs::write(folder.path().join("input.jsonl"), texts.concat()).unwrap();
         // A zombie learns at its next checkpoint that it is one.
         fs::write(folder.path().join("job.yaml"), "limits:\n  checkpoint_seconds: 1\n").unwrap();
         let mut settings = ProviderSettings::default();
         settings.latency.start_ms = Distribution::Constant(5.0);
         settings.log.entries_in_memory = 100_000;
         let server = Server::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        Self { folder, server, lines }
+        let witness = Witness::of(&folder.path().join("out"), lines);
+        Self { folder, server, witness }
     }
 
     pub(crate) fn output(&self) -> PathBuf {
         self.folder.path().join("out")
     }
 
-    pub(crate) fn start(&self, more: &[&str]) -> Run {
-        let errors =
-            tempfile::NamedTempFile::new_in(self.folder.path()).unwrap().into_temp_path().keep().unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_penstock"))
+    pub(crate) fn input(&self) -> PathBuf {
+        self.folder.path().join("input.jsonl")
+    }
+
+    /// `penstock run`, with these further arguments.
+    pub(crate) fn run(&self, more: &[&str]) -> Launch<'_> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
+        command
             .arg("run")
-            .arg(self.folder.path().join("input.jsonl"))
+            .arg(self.input())
             .arg("--output")
             .arg(self.output())
             .arg("--job")
             .arg(self.folder.path().join("job.yaml"))
             .args(["--provider", "simulated", "--base-url", &self.server.base_url()])
             .args(["--max-in-flight", &IN_FLIGHT.to_string()])
-            .args(more)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&errors).unwrap())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let id = child.id().unwrap();
-        Run { child, id, errors }
+            .args(more);
+        Launch { place: self, command }
+    }
+
+    /// The same, started.
+    pub(crate) fn start(&self, more: &[&str]) -> Run {
+        self.run(more).start()
     }
 
     /// Waits until the double has answered so many requests, over all runs.
@@ -101,57 +113,37 @@ impl Workplace {
         tokio::time::timeout(PATIENCE, wait).await.expect("the run makes no progress");
     }
 
-    /// How many requests were sent beyond one for each line.
+    /// How many requests were sent again.
     pub(crate) fn repeated(&self) -> usize {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        for entry in self.server.log() {
-            *counts.entry(entry.prompt).or_default() += 1;
-        }
-        counts.values().map(|count| count - 1).sum()
+        self.witness.requests(&self.server.log()).repeats()
     }
 
-    /// The names and digests of everything that was published.
-    pub(crate) fn published(&self) -> BTreeMap<String, Vec<u8>> {
-        fs::read_dir(self.output())
-            .unwrap()
-            .map(|entry| entry.unwrap())
-            .filter(|entry| entry.file_type().unwrap().is_file() && entry.file_name() != "state.json")
-            .map(|entry| {
-                let digest = Sha256::digest(fs::read(entry.path()).unwrap()).to_vec();
-                (entry.file_name().into_string().unwrap(), digest)
-            })
-            .collect()
+    /// What is safe now.
+    pub(crate) fn moment(&self) -> Moment {
+        self.witness.moment(&self.server.log())
     }
 
-    /// Reads the published files without any code of Penstock: each line once, under its own id, and the receipt's
-    /// digests are theirs.
-    pub(crate) fn assert_conserved(&self) {
-        let receipt: Value =
-            serde_json::from_slice(&fs::read(self.output().join("receipt.json")).unwrap()).unwrap();
-        let mut ids: BTreeMap<u64, u64> = BTreeMap::new();
-        for output in receipt["outputs"].as_array().unwrap() {
-            let bytes = fs::read(self.output().join(output["name"].as_str().unwrap())).unwrap();
-            let mut digest = String::new();
-            for byte in Sha256::digest(&bytes) {
-                write!(digest, "{byte:02x}").unwrap();
-            }
-            assert_eq!(output["sha256"], digest);
-            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                let record: Value = serde_json::from_slice(line).unwrap();
-                let (ordinal, id) =
-                    (record["ordinal"].as_u64().unwrap(), record["prompt_id"].as_u64().unwrap());
-                assert!(ids.insert(ordinal, id).is_none(), "line {ordinal} is published twice");
-                assert!(record["response"].as_str().is_some_and(|text| !text.is_empty()), "{record}");
-            }
-        }
-        assert!(
-            ids.iter()
-                .enumerate()
-                .all(|(line, (ordinal, id))| line as u64 == *ordinal && 10 * ordinal == *id)
-        );
-        assert_eq!(ids.len(), self.lines, "every line is published");
-        assert_eq!(receipt["outcomes"]["succeeded"], self.lines as u64);
-        assert_eq!(receipt["identity"]["expected"], receipt["identity"]["found"]);
+    /// No line that was safe at `moment` was asked again.
+    pub(crate) fn assert_nothing_safe_was_asked_since(&self, moment: &Moment) {
+        let again = self.witness.requests(&self.server.log()).asked_again_since(moment);
+        assert!(again.is_empty(), "T5: durable, and asked again: {again:?}");
+    }
+}
+
+impl Launch<'_> {
+    pub(crate) fn start(mut self) -> Run {
+        let folder = self.place.folder.path();
+        let errors = tempfile::NamedTempFile::new_in(folder).unwrap().into_temp_path().keep().unwrap();
+        let child = self
+            .command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&errors).unwrap())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let id = child.id().unwrap();
+        Run { child, id, errors }
     }
 }
 
@@ -167,13 +159,34 @@ impl Run {
 
     /// The exit code; `None` for a process that was killed.
     pub(crate) async fn wait(&mut self) -> Option<i32> {
-        let status =
-            tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the run does not end").unwrap();
-        status.code()
+        self.status().await.code()
+    }
+
+    /// Waits for it to exit with this code.
+    pub(crate) async fn ends_with(&mut self, code: i32) {
+        let status = self.status().await;
+        assert_eq!(status.code(), Some(code), "{status}: {}", self.errors());
+    }
+
+    async fn status(&mut self) -> ExitStatus {
+        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the run does not end").unwrap()
     }
 
     /// What it has said on stderr.
     pub(crate) fn errors(&self) -> String {
         fs::read_to_string(&self.errors).unwrap()
     }
+}
+
+/// A valid line and its text.
+pub(crate) fn valid(ordinal: usize) -> (String, Line) {
+    let (id, prompt) = (Value::from(10 * ordinal), format!("question {ordinal}"));
+    let mut text = String::new();
+    writeln!(text, r#"{{"prompt_id":{id},"prompt":"{prompt}"}}"#).unwrap();
+    (text, Line { id, prompt, rejected: false })
+}
+
+/// Removes everything that runs have left on their own machine only.
+pub(crate) fn lose_scratch(output: &Path) {
+    fs::remove_dir_all(output.join(".penstock/scratch")).unwrap();
 }
