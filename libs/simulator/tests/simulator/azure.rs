@@ -93,21 +93,20 @@ async fn the_gateway_refuses_in_its_own_words() {
 async fn each_error_has_its_code() {
     let server = start(ProviderSettings::default()).await;
     for (fault, expected, code) in [
-        (Fault::RejectedPrompt, 400, "content_filter"),
-        (Fault::InvalidRequest, 400, "invalid_value"),
-        (Fault::Unauthorized, 401, "401"),
-        (Fault::Forbidden, 403, "AccessDenied"),
-        (Fault::ModelNotFound, 404, "DeploymentNotFound"),
-        (Fault::DeadlineExceeded, 408, "Timeout"),
-        (Fault::RateLimited { wait_ms: 10 }, 429, "429"),
-        (Fault::Overloaded, 429, "too_many_requests"),
-        (Fault::InsufficientQuota, 429, "insufficient_quota"),
-        (Fault::InternalError, 500, "InternalServerError"),
-        (Fault::Unavailable, 503, "ServiceUnavailable"),
+        (Fault::RejectedPrompt, 400, json!("content_filter")),
+        (Fault::InvalidRequest, 400, json!("invalid_value")),
+        (Fault::Unauthorized, 401, json!("401")),
+        (Fault::Forbidden, 403, json!("403")),
+        (Fault::ModelNotFound, 404, json!("DeploymentNotFound")),
+        (Fault::DeadlineExceeded, 408, json!("Timeout")),
+        (Fault::RateLimited { wait_ms: 10 }, 429, json!("429")),
+        (Fault::Overloaded, 429, json!("too_many_requests")),
+        (Fault::InsufficientQuota, 429, json!("insufficient_quota")),
+        (Fault::InternalError, 500, Value::Null),
     ] {
         server.update(always(fault)).unwrap();
         let (status, _, body) = answered(chat(&server)).await;
-        assert_eq!((status, &body["error"]["code"]), (expected, &json!(code)), "{fault:?}");
+        assert_eq!((status, &body["error"]["code"]), (expected, &code), "{fault:?}");
     }
     server.update(always(Fault::RejectedPrompt)).unwrap();
     let (_, _, body) = answered(chat(&server)).await;

@@ -113,6 +113,7 @@ fn error(refusal: &Refusal, context: &Context<'_>) -> Error {
             "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n\
              <hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n",
         ),
+        // Quoted in anthropics/claude-code#7044.
         Refusal::Unavailable => Error::Text(
             503,
             "text/plain",

@@ -26,6 +26,7 @@ pub(super) fn told(refusal: &Refusal, context: &Context<'_>) -> Told {
         Refusal::UnknownPath { .. } | Refusal::WrongMethod { .. } | Refusal::MissingVersion => {
             gateway(404, "404", "Resource not found")
         }
+        // Quoted in MuiseDestiny/zotero-gpt#412.
         Refusal::MissingKey | Refusal::Unauthenticated => Told::json(
             401,
             &json!({
@@ -41,9 +42,8 @@ pub(super) fn told(refusal: &Refusal, context: &Context<'_>) -> Told {
             "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key \
              for an active subscription and use a correct regional API endpoint for your resource.",
         ),
-        Refusal::Forbidden => {
-            gateway(403, "AccessDenied", "Access denied due to Virtual Network/Firewall rules.")
-        }
+        // Quoted in Azure-Samples/azure-sql-db-chatbot#3.
+        Refusal::Forbidden => gateway(403, "403", "Access denied due to Virtual Network/Firewall rules."),
         // Quoted in chatboxai/chatbox#646.
         Refusal::ModelNotFound => gateway(
             404,
@@ -67,16 +67,19 @@ pub(super) fn told(refusal: &Refusal, context: &Context<'_>) -> Told {
         )
         .code("too_many_requests")
         .told(),
-        Refusal::InternalError => gateway(
+        // Quoted in Azure/azure-sdk-for-python#40812.
+        Refusal::InternalError => Envelope::new(
             500,
-            "InternalServerError",
-            "Backend returned unexpected response. Please contact Microsoft for help.",
-        ),
-        Refusal::Unavailable => gateway(
-            503,
-            "ServiceUnavailable",
-            "The service is temporarily unable to process your request. Please try again later.",
-        ),
+            "server_error",
+            format!(
+                "The server had an error processing your request. Sorry about that! You can retry your request, or \
+                 contact us through an Azure support request at: https://go.microsoft.com/fwlink/?linkid=2213926 if \
+                 you keep seeing this error. (Please include the request ID {} in your email.)",
+                context.id.as_uuid()
+            ),
+        )
+        .told(),
+        // Quoted in langgenius/dify-official-plugins#2199.
         Refusal::DeadlineExceeded => gateway(408, "Timeout", "The operation was timeout."),
         Refusal::TooLarge(_)
         | Refusal::UnreadableBody(_)
@@ -87,6 +90,7 @@ pub(super) fn told(refusal: &Refusal, context: &Context<'_>) -> Told {
         | Refusal::SpendLimit
         | Refusal::AllSlotsTaken
         | Refusal::BadGateway
+        | Refusal::Unavailable
         | Refusal::SlowDown => OpenAi.refusal(refusal, context),
     }
 }

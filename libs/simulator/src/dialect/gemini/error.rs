@@ -1,8 +1,8 @@
 //! Google's errors: `{"error":{"code","message","status","details"}}`, a `google.rpc.Status`. The compatible endpoint
 //! sends an array of one.
 //!
-//! Where nothing else is said, codes and words are those of
-//! <https://ai.google.dev/gemini-api/docs/troubleshooting>.
+//! Where nothing else is said, the codes are those of <https://ai.google.dev/gemini-api/docs/troubleshooting> and the
+//! words those that many clients quote.
 
 use std::time::Duration;
 
@@ -148,6 +148,7 @@ fn status(refusal: &Refusal, context: &Context<'_>) -> Status {
             quota_exceeded(&violated, context.model(), Some((DAY_QUOTA_WAIT, whole_seconds(DAY_QUOTA_WAIT))))
         }
         Refusal::ZeroQuota => zero_quota(context),
+        // Quoted in dyad-sh/dyad#3626.
         Refusal::InsufficientQuota => exhausted(
             "Your prepayment credits are depleted. Please go to AI Studio at https://ai.studio/projects to manage \
              your project and billing.",
