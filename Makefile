@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz bench run
+.PHONY: test format lint docs unit schemas fuzz bench model run
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -44,6 +44,10 @@ bench:
 	target/bench-python/bin/python -m pip install --quiet --requirement bench/requirements.txt
 	target/release/penstock-bench rows --python target/bench-python/bin/python \
 		$(if $(ROWS),--only $(ROWS)) $(if $(LINES),--lines $(LINES)) $(if $(QUICK),--quick) $(if $(JSON),--json)
+
+# The job protocol as a model, in configurations that are too large for the tests (docs/model.md). Takes minutes.
+model:
+	cargo run --release --locked --package penstock-model
 
 # The main job: the example against the simulated provider.
 run:

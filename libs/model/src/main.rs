@@ -1,0 +1,50 @@
+//! Checks the larger configurations and prints what each came to (`make model`). Exits with 1 when a property fails.
+
+use std::{process::ExitCode, time::Instant};
+
+use penstock_model::{Configuration, Protocol, liveness};
+use stateright::{Checker, Model};
+
+fn main() -> ExitCode {
+    println!(
+        "{:<60} {:>10} {:>11} {:>6} {:>8} {:>8}",
+        "configuration", "states", "edges", "depth", "safety", "liveness"
+    );
+    let mut holds = true;
+    for configuration in Configuration::LARGER {
+        holds &= check(configuration);
+    }
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn check(configuration: Configuration) -> bool {
+    let protocol = Protocol { configuration };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let began = Instant::now();
+    let checker = protocol.checker().threads(threads).spawn_bfs().join();
+    let safety = began.elapsed();
+    let began = Instant::now();
+    let alive = liveness::check(protocol);
+    let liveness = began.elapsed();
+    println!(
+        "{:<60} {:>10} {:>11} {:>6} {:>6} s {:>6} s",
+        configuration.to_string(),
+        alive.states,
+        alive.edges,
+        alive.depth,
+        safety.as_secs(),
+        liveness.as_secs()
+    );
+    let violated: Vec<_> = checker
+        .discoveries()
+        .into_keys()
+        .filter(|name| checker.discovery_classification(name).to_string() == "counterexample")
+        .collect();
+    for name in &violated {
+        println!("violated: {name}");
+    }
+    if let Some(stuck) = &alive.stuck {
+        println!("no receipt can be reached any more after\n{stuck}");
+    }
+    violated.is_empty() && alive.stuck.is_none() && checker.unique_state_count() == alive.states
+}

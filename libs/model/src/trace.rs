@@ -1,0 +1,169 @@
+//! Sequences of actions, each with the state that it leads to: for tests that replay them against the real code, and to
+//! show how a property is violated.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::ControlFlow,
+};
+
+use stateright::Model;
+
+use crate::{
+    action::Action,
+    protocol::Protocol,
+    search::{Number, Search, Visitor},
+    state::State,
+};
+
+/// A walk through the model.
+#[derive(Debug, Clone)]
+pub struct Trace {
+    protocol: Protocol,
+    moments: Vec<Moment>,
+}
+
+/// One action of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// What happens.
+    pub action: Action,
+    /// What there is afterwards; its `storage` is what all processes share.
+    pub state: State,
+}
+
+impl Trace {
+    /// The trace of these actions, each of which must be possible where it stands.
+    pub fn of(protocol: Protocol, actions: impl IntoIterator<Item = Action>) -> Self {
+        let mut trace = Self { protocol, moments: Vec::new() };
+        trace.extend(actions);
+        trace
+    }
+
+    /// What happens, in order.
+    pub fn moments(&self) -> &[Moment] {
+        &self.moments
+    }
+
+    /// The state that the trace comes to.
+    pub fn last(&self) -> State {
+        self.moments.last().map_or_else(|| self.protocol.start(), |moment| moment.state.clone())
+    }
+
+    /// Goes on to a receipt by a shortest way without faults; stays where there is none.
+    fn finished(mut self) -> Self {
+        let way = shortest(self.protocol, self.last(), |action| !action.is_fault(), is_published);
+        self.extend(way.unwrap_or_default());
+        self
+    }
+
+    fn extend(&mut self, actions: impl IntoIterator<Item = Action>) {
+        let mut at = self.last();
+        for action in actions {
+            if let Some(state) = self.protocol.next_state(&at, action.clone()) {
+                self.moments.push(Moment { action, state: state.clone() });
+                at = state;
+            }
+        }
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.moments.iter().try_for_each(|moment| writeln!(formatter, "  {}", moment.action))
+    }
+}
+
+/// A walk of at most `length` random actions, which `seed` determines, and from its end the shortest way to a receipt.
+pub fn random(protocol: Protocol, seed: u64, length: usize) -> Trace {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut trace = Trace::of(protocol, []);
+    for _ in 0..length {
+        let mut actions = Vec::new();
+        protocol.actions(&trace.last(), &mut actions);
+        let Some(action) = random.choice(actions) else { break };
+        trace.extend([action]);
+    }
+    trace.finished()
+}
+
+/// Shortest ways to every sort of action that is possible at all ([`Action::sort`]), each prolonged to a receipt. A sort
+/// that a longer trace has anyway gets none of its own.
+pub fn covering(protocol: Protocol) -> Vec<Trace> {
+    let mut sorts = Sorts::default();
+    let search = Search::run(protocol, protocol.start(), &mut sorts);
+    let mut ways: Vec<_> = sorts
+        .first
+        .into_values()
+        .map(|(from, action)| {
+            let mut way = search.way_to(from);
+            way.push(action);
+            way
+        })
+        .collect();
+    ways.sort_by_key(|way| std::cmp::Reverse(way.len()));
+    let mut covered = BTreeSet::new();
+    let mut traces = Vec::new();
+    for way in ways {
+        if way.iter().any(|action| !covered.contains(&action.sort())) {
+            let trace = Trace::of(protocol, way).finished();
+            covered.extend(trace.moments.iter().map(|moment| moment.action.sort()));
+            traces.push(trace);
+        }
+    }
+    traces
+}
+
+/// A shortest way to a state that `wanted` holds for; `None` when there is none.
+pub fn shortest_to(protocol: Protocol, wanted: impl Fn(&State) -> bool) -> Option<Trace> {
+    let way = shortest(protocol, protocol.start(), |_| true, wanted)?;
+    Some(Trace::of(protocol, way))
+}
+
+fn is_published(state: &State) -> bool {
+    state.storage.receipt.is_some()
+}
+
+fn shortest(
+    protocol: Protocol,
+    start: State,
+    follows: impl Fn(&Action) -> bool,
+    wanted: impl Fn(&State) -> bool,
+) -> Option<Vec<Action>> {
+    let mut until = Until { follows, wanted, found: None };
+    let search = Search::run(protocol, start, &mut until);
+    until.found.map(|number| search.way_to(number))
+}
+
+struct Until<F, W> {
+    follows: F,
+    wanted: W,
+    found: Option<Number>,
+}
+
+impl<F: Fn(&Action) -> bool, W: Fn(&State) -> bool> Visitor for Until<F, W> {
+    fn follows(&self, action: &Action) -> bool {
+        (self.follows)(action)
+    }
+
+    fn state(&mut self, number: Number, state: &State) -> ControlFlow<()> {
+        if (self.wanted)(state) {
+            self.found = Some(number);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// For each sort of action the state where it was possible first.
+#[derive(Debug, Default)]
+struct Sorts {
+    first: BTreeMap<String, (Number, Action)>,
+}
+
+impl Visitor for Sorts {
+    fn edge(&mut self, from: Number, action: &Action, _to: Number) {
+        let sort = action.sort();
+        self.first.entry(sort).or_insert_with(|| (from, action.clone()));
+    }
+}
