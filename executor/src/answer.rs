@@ -111,7 +111,6 @@ pub(crate) async fn answer(
                 max_in_flight: in_flight,
                 fail_fast_on_credentials: job.fail_fast_on_credentials,
                 format: job.canonical.format,
-                endpoint: job.canonical.endpoint,
                 writer,
                 pacing,
                 ledger: ledger.clone(),

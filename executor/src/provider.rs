@@ -1,15 +1,19 @@
 //! The provider: turns lines into requests, sends them, and says what became of them.
 //!
 //! Owns everything that knows how a provider is spoken to: clients, keys, routes, bodies, and what its answers mean
-//! ([`classify()`]). When to send, how often and how fast is decided elsewhere; so is what is written about an outcome.
+//! ([`classify()`]). What differs between providers is their [`Dialect`]'s. When to send, how often and how fast is
+//! decided elsewhere; so is what is written about an outcome.
 
 mod classify;
 mod client;
+mod dialect;
 mod duration;
 mod error_body;
 mod exchange;
+mod frame;
 mod hints;
 mod key;
+mod refusal;
 mod reply;
 mod request;
 mod retry_after;
@@ -28,6 +32,7 @@ use thiserror::Error;
 
 pub use classify::{Cause, Disposition, classify};
 pub use client::ClientError;
+pub use dialect::Dialect;
 pub use exchange::{Answer, Failure, FailureKind, LONGEST_ANSWER};
 pub use key::KeyError;
 pub use reply::Reply;
@@ -43,6 +48,7 @@ use crate::budget::Reservation;
 /// One job's provider. Clones share clients and keys.
 #[derive(Debug, Clone)]
 pub struct Provider {
+    dialect: Dialect,
     composer: Arc<Composer>,
     routing: Arc<Routing>,
     request_timeout: Duration,
@@ -113,10 +119,16 @@ impl Provider {
         in_flight: usize,
     ) -> Result<Self, ProviderError> {
         Ok(Self {
+            dialect: Dialect::of(spec),
             composer: Arc::new(Composer::new(spec)),
             routing: Arc::new(Routing::new(spec, provider, Pools::new(in_flight))?),
             request_timeout,
         })
+    }
+
+    /// What is spoken to it, which its answers are classified by.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Makes the request for a line, given without its terminator.
@@ -144,11 +156,12 @@ impl Provider {
     ) -> Result<Answer, Failure> {
         let route = &request.route;
         let (headers, key) = route.headers();
-        let mut outgoing = reqwest::Request::new(Method::POST, route.url.clone());
+        let mut outgoing = reqwest::Request::new(Method::POST, route.url(&request.model));
         *outgoing.headers_mut() = headers;
         *outgoing.body_mut() = Some(request.body.clone().into());
         let lease = route.pool.lease();
-        let mut answer = exchange(lease.client(), outgoing, self.request_timeout, reservation).await?;
+        let mut answer =
+            exchange(lease.client(), outgoing, self.dialect, self.request_timeout, reservation).await?;
         if let Some(key) = key {
             answer.body = key.redact(answer.body);
         }

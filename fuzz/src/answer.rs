@@ -8,7 +8,8 @@ use penstock_batchfile::{
     Endpoint, Failure, Format, HttpAnswer, LineName, Ordinal, OutcomeKind, RecordHead, RecordWriter, Success,
     read_record,
 };
-use penstock_executor::provider::{Answer, Cause, Disposition, Reply, classify};
+use penstock_executor::provider::{Answer, Cause, Dialect, Disposition, Reply, classify};
+use penstock_job::spec::ProviderKind;
 use serde_json::value::RawValue;
 
 use crate::bounded;
@@ -17,22 +18,30 @@ use crate::bounded;
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
+/// One kind of provider for each way to be spoken to.
+const KINDS: [ProviderKind; 4] =
+    [ProviderKind::OpenAi, ProviderKind::Gemini, ProviderKind::Anthropic, ProviderKind::AzureOpenAi];
+
 /// The line that the records are about.
 const LINE: LineName<'_> = LineName { ordinal: Ordinal::new(7), id: None };
 
 /// An answer like one of HTTP: a line with the status, a line per header, an empty line, the body.
 pub fn provider_answer(data: &[u8]) {
-    let Some(answer) = read(bounded(data, 32 << 10)) else { return };
-    assert!(answer.retry_after.is_none_or(|wait| wait <= LONGEST_WAIT));
-    let outcome = Ok(answer.clone());
-    for endpoint in Endpoint::ALL {
-        for format in [Format::Prompts, Format::OpenAi] {
-            holds(&answer, format, classify(&outcome, endpoint, format));
+    let data = bounded(data, 32 << 10);
+    for kind in KINDS {
+        for endpoint in Endpoint::ALL {
+            for format in [Format::Prompts, Format::OpenAi] {
+                let dialect = Dialect::new(kind, format, endpoint);
+                let Some(answer) = read(dialect, data) else { return };
+                assert!(answer.retry_after.is_none_or(|wait| wait <= LONGEST_WAIT));
+                let outcome = Ok(answer.clone());
+                holds(&answer, format, classify(&outcome, dialect));
+            }
         }
     }
 }
 
-fn read(data: &[u8]) -> Option<Answer> {
+fn read(dialect: Dialect, data: &[u8]) -> Option<Answer> {
     let (status, mut rest) = split_line(data)?;
     let status = StatusCode::from_bytes(status).ok()?;
     let mut headers = HeaderMap::new();
@@ -49,7 +58,7 @@ fn read(data: &[u8]) -> Option<Answer> {
         }
     }
     let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-    Some(Answer::new(status, &headers, Bytes::copy_from_slice(rest), Duration::from_millis(80), now))
+    Some(Answer::new(dialect, status, &headers, Bytes::copy_from_slice(rest), Duration::from_millis(80), now))
 }
 
 fn split_line(data: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -36,10 +36,14 @@ pub(crate) struct RunArguments {
     /// Who answers [default: openai]
     #[arg(long, help_heading = "Provider", value_parser = word::parser::<ProviderKind>(word::PROVIDERS))]
     pub(crate) provider: Option<ProviderKind>,
-    /// Where the provider is, with or without /v1
+    /// Where the provider is, with or without /v1 [default: the provider's own address, where it has one]
     #[arg(long, help_heading = "Provider", value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// The environment variable that holds the API key [default for openai: `OPENAI_API_KEY`]
+    /// The version of the API that is asked for (azure-openai only) [default: 2024-10-21]
+    #[arg(long, help_heading = "Provider", value_name = "VERSION")]
+    pub(crate) api_version: Option<String>,
+    /// The environment variable that holds the API key [default: `OPENAI_API_KEY`, `GEMINI_API_KEY`, else
+    /// `GOOGLE_API_KEY`, `ANTHROPIC_API_KEY` or `AZURE_OPENAI_API_KEY`, as the provider is]
     #[arg(long, help_heading = "Provider", value_name = "NAME", conflicts_with = "api_key_file")]
     pub(crate) api_key_env: Option<String>,
     /// The file that holds the API key; read again when the key is refused
@@ -108,6 +112,7 @@ impl RunArguments {
         }
         let key = self.api_key_env.map(KeySource::Env).or(self.api_key_file.map(KeySource::File));
         spec.provider.base_url = self.base_url.or(spec.provider.base_url);
+        spec.provider.api_version = self.api_version.or(spec.provider.api_version);
         spec.provider.api_key = key.or(spec.provider.api_key);
         spec.model = self.model.or(spec.model);
         spec.endpoint = self.endpoint.or(spec.endpoint);
@@ -154,7 +159,7 @@ mod tests {
     #[test]
     fn every_flag_of_the_contract_reaches_the_job() {
         let spec = arguments(
-            "in --output out --format openai --provider openai-compatible --base-url http://h --model m --endpoint \
+            "in --output out --format openai --provider azure-openai --base-url http://h --api-version v --model m --endpoint \
              /v1/responses --api-key-env KEY --rate aimd --run again --rpm 1 --tpm 2 --max-in-flight 3 --max-attempts 4 \
              --deadline 5s --on-invalid fail --system-prompt S --max-output-tokens 6 --json",
         )
@@ -164,8 +169,9 @@ mod tests {
             ("/input", "\"in\""),
             ("/output", "\"out\""),
             ("/format", "\"openai\""),
-            ("/provider/kind", "\"openai-compatible\""),
+            ("/provider/kind", "\"azure-openai\""),
             ("/provider/base_url", "\"http://h\""),
+            ("/provider/api_version", "\"v\""),
             ("/provider/api_key/env", "\"KEY\""),
             ("/model", "\"m\""),
             ("/endpoint", "\"/v1/responses\""),

@@ -6,7 +6,8 @@ use serde::de::{DeserializeOwned, IntoDeserializer, value::Error};
 /// `--format`.
 pub(super) const FORMATS: &[&str] = &["auto", "prompts", "openai"];
 /// `--provider`.
-pub(super) const PROVIDERS: &[&str] = &["openai", "openai-compatible", "simulated"];
+pub(super) const PROVIDERS: &[&str] =
+    &["openai", "openai-compatible", "gemini", "anthropic", "azure-openai", "simulated"];
 /// `--rate`.
 pub(super) const RATES: &[&str] = &["fixed", "aimd"];
 /// `--on-invalid`.

@@ -4,8 +4,7 @@ use std::{sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
 use bytes::Bytes;
 use penstock_batchfile::{
-    Attempt, Endpoint, Failure, Format, HttpAnswer, LineName, OutcomeKind, RawId, RecordWriter, Success,
-    Tokens,
+    Attempt, Failure, Format, HttpAnswer, LineName, OutcomeKind, RawId, RecordWriter, Success, Tokens,
 };
 use penstock_job::{Reason, Step};
 use penstock_rate::Verdict;
@@ -32,7 +31,6 @@ pub(super) struct Attempter {
     pub(super) budget: Budget,
     pub(super) writer: RecordWriter,
     pub(super) format: Format,
-    pub(super) endpoint: Endpoint,
     pub(super) max_attempts: u32,
     pub(super) board: Arc<Board>,
     pub(super) entries: mpsc::Sender<Entry>,
@@ -95,7 +93,7 @@ impl Attempter {
         let outcome = self.provider.send(&request, &mut reservation).await;
         self.steps.after(Step::Send).await;
         let answer = outcome.as_ref().ok();
-        match classify(&outcome, self.endpoint, self.format) {
+        match classify(&outcome, self.provider.dialect()) {
             Disposition::Succeeded(reply) => {
                 let answer = answer.expect("only an answer succeeds");
                 let record = self.success(&task, name, answer, &reply);

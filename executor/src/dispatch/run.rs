@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
 
-use penstock_batchfile::{Endpoint, Format, RecordWriter};
+use penstock_batchfile::{Format, RecordWriter};
 use penstock_job::{Reason, spec::Limits};
 use penstock_rate::{RequestId, Verdict};
 use penstock_storage::Input;
@@ -63,7 +63,6 @@ pub(crate) struct Dispatch {
     pub(crate) max_in_flight: u32,
     pub(crate) fail_fast_on_credentials: bool,
     pub(crate) format: Format,
-    pub(crate) endpoint: Endpoint,
     pub(crate) writer: RecordWriter,
     pub(crate) pacing: Arc<Pacing>,
     pub(crate) ledger: Ledger,
@@ -98,7 +97,6 @@ pub(crate) async fn dispatch(
         budget: dispatch.budget.clone(),
         writer: dispatch.writer.clone(),
         format: dispatch.format,
-        endpoint: dispatch.endpoint,
         max_attempts: dispatch.limits.max_attempts.get(),
         board: Arc::clone(&dispatch.board),
         entries,

@@ -1,9 +1,11 @@
-//! What an answer, or its absence, means for its line and for the job. Pure.
+//! What an answer, or its absence, means for its line and for the job. Pure. What the words of a provider mean is
+//! decided by its dialect, in the terms of this table:
 //!
 //! | what came | what it means |
 //! |---|---|
 //! | 2xx with a usable body | succeeded |
 //! | 2xx without JSON, or cut off | retried |
+//! | 2xx without text, or withheld by a filter | failed |
 //! | 2xx or any status around an error of another status | as that status |
 //! | a lost connection, no answer in time, 408, 409, 425, 5xx | retried |
 //! | 429 for the rate, 503 "slow down" | throttled: sent again, and no attempt is used up |
@@ -16,34 +18,21 @@
 use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
-use penstock_batchfile::{Endpoint, Format};
 use penstock_job::Reason;
-use penstock_rate::{Dimension, Hints};
+use penstock_rate::{Dimension, Hint, Hints};
 
 use super::{
+    dialect::Dialect,
     error_body::ErrorBody,
     exchange::{Answer, Failure, FailureKind},
-    reply::{self, NoReply, Reply},
+    refusal::Meaning,
+    reply::{NoReply, Reply},
     retry_after::LONGEST,
 };
 
 /// The longest wait before a line is sent again. A rate limit's window is a minute or less, so whoever asks for more
 /// than ten is asked again after ten.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
-
-/// Codes and types that say that the account cannot pay.
-const BILLING: [&str; 6] = [
-    "insufficient_quota",
-    "billing_hard_limit_reached",
-    "billing_not_active",
-    "insufficient_balance",
-    "insufficient_credits",
-    "account_deactivated",
-];
-
-/// Codes of a 403 that refuse this line alone.
-const OF_THE_LINE: [&str; 4] =
-    ["model_not_found", "content_filter", "content_policy_violation", "moderation_blocked"];
 
 /// What is to be done about a line that was sent.
 #[derive(Debug, Clone)]
@@ -88,28 +77,26 @@ pub struct Cause {
     pub message: String,
 }
 
-/// Decides what an answer of `endpoint` to a line of `format`, or its absence, means.
-pub fn classify(outcome: &Result<Answer, Failure>, endpoint: Endpoint, format: Format) -> Disposition<'_> {
+/// Decides what an answer in `dialect`, or its absence, means.
+pub fn classify(outcome: &Result<Answer, Failure>, dialect: Dialect) -> Disposition<'_> {
     let answer = match outcome {
         Ok(answer) => answer,
         Err(failure) => return of_failure(failure),
     };
     if !answer.status.is_success() {
-        return of_refusal(answer, answer.status, &ErrorBody::parse(&answer.body));
+        return of_refusal(answer, answer.status, dialect);
     }
-    match reply::read(&answer.body, endpoint, format) {
+    match dialect.read(&answer.body) {
         Ok(reply) => Disposition::Succeeded(reply),
-        Err(NoReply::Refusal) => {
-            let body = ErrorBody::parse(&answer.body);
-            of_refusal(answer, status_inside(&body), &body)
-        }
+        Err(NoReply::Refusal) => of_refusal(answer, status_inside(&answer.body), dialect),
         Err(NoReply::Invalid) => Disposition::Retry {
             cause: Cause::new(
                 "invalid_response",
-                "the provider's answer is not a JSON object; see that the base URL leads to an OpenAI-compatible API",
+                "the provider's answer is not a JSON object; see that the base URL leads to the provider's API",
             ),
-            after: pause(answer, &ErrorBody::default()),
+            after: answer.retry_after.map(|wait| wait.min(LONGEST_PAUSE)),
         },
+        Err(NoReply::Filtered(reason)) => Disposition::Failed(filtered(&reason)),
         Err(NoReply::NoText { finish }) => Disposition::Failed(no_text(finish.as_deref())),
     }
 }
@@ -124,85 +111,35 @@ fn of_failure(failure: &Failure) -> Disposition<'_> {
     }
 }
 
-fn of_refusal<'a>(answer: &Answer, status: StatusCode, body: &ErrorBody) -> Disposition<'a> {
-    let message = body.lower_message();
-    if is_billing(status, body, &message) {
-        return blocked(Reason::BillingOrZeroQuota, answer, status, body);
-    }
-    match status.as_u16() {
-        403 if body.is_any(&OF_THE_LINE) || message.contains("flagged") => {
-            Disposition::Failed(cause(status, body))
+fn of_refusal<'a>(answer: &Answer, status: StatusCode, dialect: Dialect) -> Disposition<'a> {
+    let mut body = dialect.error_body(&answer.body);
+    body.wait = answer.retry_after.or(body.wait);
+    let after = |longest| body.wait.map(|wait| wait.min(longest));
+    match dialect.judge(status, &body) {
+        Meaning::Permanent => Disposition::Failed(cause(status, &body)),
+        Meaning::Transient => Disposition::Retry { cause: cause(status, &body), after: after(LONGEST_PAUSE) },
+        Meaning::Rate { dimension, stated } => Disposition::Throttled {
+            dimension,
+            after: after(LONGEST_PAUSE),
+            hints: Hints {
+                requests: preferred(stated.requests, answer.hints.requests),
+                tokens: preferred(stated.tokens, answer.hints.tokens),
+            },
+        },
+        Meaning::Blocked(reason) => {
+            Disposition::Blocked { reason, after: after(LONGEST), message: cause(status, &body).message }
         }
-        401 | 403 => blocked(Reason::CredentialsRefused, answer, status, body),
-        400 if body.is_any(&["invalid_api_key"]) || message.contains("api key not valid") => {
-            blocked(Reason::CredentialsRefused, answer, status, body)
-        }
-        429 => of_rate_refusal(answer, status, body, &message),
-        503 if body.is_any(&["slow_down"]) || message.contains("slow down") => throttled(answer, body),
-        408 | 409 | 425 | 500..=599 => {
-            Disposition::Retry { cause: cause(status, body), after: pause(answer, body) }
-        }
-        _ => Disposition::Failed(cause(status, body)),
     }
 }
 
-fn of_rate_refusal<'a>(
-    answer: &Answer,
-    status: StatusCode,
-    body: &ErrorBody,
-    message: &str,
-) -> Disposition<'a> {
-    const PER_DAY: [&str; 4] = ["per day", "per-day", "perday", "daily"];
-    let stated = body.stated_limit();
-    let is_beyond_limit =
-        stated.limit.zip(stated.requested).is_some_and(|(limit, requested)| requested > limit);
-    if PER_DAY.iter().any(|words| message.contains(words)) {
-        blocked(Reason::DayQuotaExhausted, answer, status, body)
-    } else if is_beyond_limit || message.starts_with("request too large") {
-        Disposition::Failed(cause(status, body))
-    } else {
-        throttled(answer, body)
-    }
-}
-
-/// Gemini words even a refusal that passes in a minute as "check your plan and billing", so the words alone only count
-/// where the answer names no wait.
-fn is_billing(status: StatusCode, body: &ErrorBody, message: &str) -> bool {
-    status == StatusCode::PAYMENT_REQUIRED
-        || body.is_any(&BILLING)
-        || status == StatusCode::TOO_MANY_REQUESTS
-            && (body.stated_limit().limit == Some(0)
-                || message.contains("plan and billing") && body.code.is_none() && body.wait().is_none())
-}
-
-fn throttled<'a>(answer: &Answer, body: &ErrorBody) -> Disposition<'a> {
-    let dimension = body.dimension();
-    let mut hints = answer.hints;
-    let stated = match dimension {
-        Some(Dimension::Requests) => Some(&mut hints.requests),
-        Some(Dimension::Tokens) => Some(&mut hints.tokens),
-        None => None,
-    };
-    // The text names the limit that was exceeded; headers may describe another one, of a day for instance.
-    if let Some(hint) = stated
-        && body.stated_limit().limit.is_some()
-    {
-        *hint = body.stated_limit().hint();
-    }
-    Disposition::Throttled { dimension, after: pause(answer, body), hints }
-}
-
-fn blocked<'a>(reason: Reason, answer: &Answer, status: StatusCode, body: &ErrorBody) -> Disposition<'a> {
-    let after = answer.retry_after.or_else(|| body.wait()).map(|wait| wait.min(LONGEST));
-    Disposition::Blocked { reason, after, message: cause(status, body).message }
-}
-
-fn pause(answer: &Answer, body: &ErrorBody) -> Option<Duration> {
-    answer.retry_after.or_else(|| body.wait()).map(|wait| wait.min(LONGEST_PAUSE))
+/// What a body states goes before what headers say.
+fn preferred(stated: Hint, header: Hint) -> Hint {
+    if stated.limit.is_some() { stated } else { header }
 }
 
 /// The status of an error that came as a success.
-fn status_inside(body: &ErrorBody) -> StatusCode {
+fn status_inside(body: &[u8]) -> StatusCode {
+    let body = ErrorBody::parse(body);
     let stated = body.status.and_then(|status| StatusCode::from_u16(status).ok());
     let refusal = stated.filter(|status| status.is_client_error() || status.is_server_error());
     refusal.unwrap_or(match body.code.as_deref() {
@@ -229,17 +166,35 @@ fn cause(status: StatusCode, body: &ErrorBody) -> Cause {
     Cause { code, message }
 }
 
+fn filtered(reason: &str) -> Cause {
+    let reason = shortened(reason);
+    Cause::new(
+        "content_filter",
+        format!(
+            "the provider's filter withheld the answer (`{reason}`); change the prompt, or the filter where the \
+             provider allows that"
+        ),
+    )
+}
+
 fn no_text(finish: Option<&str>) -> Cause {
     let message = match finish {
-        Some("length" | "incomplete") => {
+        Some("length" | "incomplete" | "max_output_tokens" | "max_tokens" | "MAX_TOKENS") => {
             "the answer ended at its token limit before any text; raise --max-output-tokens".to_owned()
         }
         Some(finish) => {
+            let finish = shortened(finish);
             format!("the answer has no text; it ended with `{finish}`, so change the prompt or the model")
         }
         None => "the answer has no text; see that the endpoint suits the model".to_owned(),
     };
     Cause::new("no_text", message)
+}
+
+/// A provider's word as it may stand in a message.
+fn shortened(word: &str) -> String {
+    const LONGEST_WORD: usize = 100;
+    word.chars().take(LONGEST_WORD).collect()
 }
 
 impl Cause {

@@ -1,5 +1,5 @@
-//! What the body of a refusal says, in the dialects that are met: OpenAI's envelope, Azure's, old and new vLLM,
-//! `FastAPI`, a bare string. Pure; what follows from it is decided by `classify`.
+//! What the body of a refusal says, in the envelopes that are met: OpenAI's, Azure's, Anthropic's, Google's, old and
+//! new vLLM's, `FastAPI`'s, a bare string. Pure; what follows from it is decided by the dialects.
 
 use std::time::Duration;
 
@@ -25,6 +25,12 @@ pub(super) struct ErrorBody {
     pub(super) message: Option<String>,
     /// A status that stands in the body.
     pub(super) status: Option<u16>,
+    /// The wait that it asks for, or that its headers ask for.
+    pub(super) wait: Option<Duration>,
+    /// Google's word for the status, such as `RESOURCE_EXHAUSTED`.
+    pub(super) word: Option<String>,
+    /// What Google and Anthropic add for programs.
+    pub(super) details: Value,
 }
 
 /// One limit, as the text of a refusal states it: `Limit 10000, Used 8554, Requested 3082`.
@@ -55,7 +61,8 @@ impl ErrorBody {
         match root.get("error") {
             Some(Value::Object(error)) => Self::of_members(error),
             Some(Value::String(message)) => {
-                Self { message: Some(shortened(message)), ..Self::of_members(root) }
+                let wait = retry_after::from_text(message);
+                Self { message: Some(shortened(message)), wait, ..Self::of_members(root) }
             }
             _ => Self::of_members(root),
         }
@@ -77,8 +84,11 @@ impl ErrorBody {
         Self {
             code: text("code").filter(|_| number.is_none()).map(shortened),
             kind: text("type").map(shortened),
+            wait: message.as_deref().and_then(retry_after::from_text),
             message,
             status: number.and_then(|number| u16::try_from(number).ok()),
+            word: text("status").map(shortened),
+            details: members.get("details").cloned().unwrap_or_default(),
         }
     }
 
@@ -90,11 +100,6 @@ impl ErrorBody {
     /// Whether the code or the type is one of `words`.
     pub(super) fn is_any(&self, words: &[&str]) -> bool {
         [&self.code, &self.kind].into_iter().flatten().any(|word| words.contains(&word.as_str()))
-    }
-
-    /// The wait that the message asks for.
-    pub(super) fn wait(&self) -> Option<Duration> {
-        self.message.as_deref().and_then(retry_after::from_text)
     }
 
     /// Which limit was exceeded.
@@ -192,19 +197,14 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_refusal_are_read_as_a_header_would_be() {
-        let body = ErrorBody {
-            message: Some(
-                "Rate limit reached for gpt-4 in organization org-x on tokens per min (TPM): Limit 10000, Used 8554, \
-                 Requested 3082. Please try again in 9.816s."
-                    .to_owned(),
-            ),
-            ..ErrorBody::default()
-        };
+        let body = ErrorBody::parse(
+            br#"{"error":"Rate limit reached for gpt-4 in organization org-x on tokens per min (TPM): Limit 10000, Used 8554, Requested 3082. Please try again in 9.816s."}"#,
+        );
         let stated = body.stated_limit();
         assert_eq!(stated, StatedLimit { limit: Some(10_000), used: Some(8_554), requested: Some(3_082) });
         assert_eq!(stated.hint(), Hint { limit: Some(10_000), remaining: Some(1_446), reset: None });
         assert_eq!(body.dimension(), Some(Dimension::Tokens));
-        assert_eq!(body.wait(), Some(Duration::from_millis(9_816)));
+        assert_eq!(body.wait, Some(Duration::from_millis(9_816)));
     }
 
     #[test]

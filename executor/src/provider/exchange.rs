@@ -11,15 +11,18 @@ use penstock_rate::Hints;
 use reqwest::{Client, Request, Response};
 use tokio::time::{Instant, timeout};
 
-use super::{client::innermost, hints, retry_after};
+use super::{client::innermost, dialect::Dialect, retry_after};
 use crate::budget::Reservation;
 
 /// The longest answer that is read, in bytes.
 pub const LONGEST_ANSWER: usize = 8 << 20;
 
 /// Where providers put their name for a request.
-const REQUEST_ID: [HeaderName; 2] =
-    [HeaderName::from_static("x-request-id"), HeaderName::from_static("request-id")];
+const REQUEST_ID: [HeaderName; 3] = [
+    HeaderName::from_static("x-request-id"),
+    HeaderName::from_static("request-id"),
+    HeaderName::from_static("apim-request-id"),
+];
 
 /// A whole answer.
 #[derive(Debug, Clone)]
@@ -39,8 +42,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What came over the wire, with what its headers say; `now` is when it came.
+    /// What came over the wire, with what its headers say in `dialect`; `now` is when it came.
     pub fn new(
+        dialect: Dialect,
         status: StatusCode,
         headers: &HeaderMap,
         body: Bytes,
@@ -51,7 +55,7 @@ impl Answer {
             status,
             request_id: request_id(headers),
             retry_after: retry_after::from_headers(headers, now),
-            hints: hints::from_headers(headers),
+            hints: dialect.hints(headers, now),
             body,
             latency,
         }
@@ -124,15 +128,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Sends a request and reads its answer under `reservation`, within `limit` in all.
+/// Sends a request and reads its answer, which is in `dialect`, under `reservation`, within `limit` in all.
 pub(super) async fn exchange(
     client: &Client,
     request: Request,
+    dialect: Dialect,
     limit: Duration,
     reservation: &mut Reservation,
 ) -> Result<Answer, Failure> {
     let begun = Instant::now();
-    let outcome = timeout(limit, answer(client, request, begun, reservation)).await;
+    let outcome = timeout(limit, answer(client, request, dialect, begun, reservation)).await;
     outcome
         .unwrap_or_else(|_| Err(Lost::new(FailureKind::Timeout, format!("no whole answer within {limit:?}"))))
         .map_err(|Lost { kind, detail }| Failure { kind, detail, latency: begun.elapsed() })
@@ -164,12 +169,14 @@ impl Lost {
 async fn answer(
     client: &Client,
     request: Request,
+    dialect: Dialect,
     begun: Instant,
     reservation: &mut Reservation,
 ) -> Result<Answer, Lost> {
     let mut response = client.execute(request).await.map_err(|error| Lost::of(error, FailureKind::Lost))?;
     let body = read(&mut response, reservation).await?;
-    Ok(Answer::new(response.status(), response.headers(), body, begun.elapsed(), SystemTime::now()))
+    let headers = response.headers();
+    Ok(Answer::new(dialect, response.status(), headers, body, begun.elapsed(), SystemTime::now()))
 }
 
 /// Reads a body to its end. Most come in one piece, which is kept as it is; several are gathered in one buffer, whose

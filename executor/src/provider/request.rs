@@ -1,23 +1,17 @@
 //! From an input line to the body that is sent. Pure.
 //!
-//! OpenAI lines are sent as slices of the line; only where the job's model has to be put in is there a copy. Prompts
-//! become a body around the prompt's own JSON string token, which is never decoded:
-//!
-//! | endpoint | prompt | system prompt | bound on the answer |
-//! |---|---|---|---|
-//! | chat completions | the user's message | a message before it | `max_completion_tokens` for OpenAI, `max_tokens`, which every server knows, for others |
-//! | responses | `input` | `instructions` | `max_output_tokens` |
-//! | completions | `prompt` | at the start of `prompt`, with an empty line behind it | `max_tokens` |
-//!
-//! The job's parameters follow as they are. One that bounds the answer by itself takes the place of the job's bound.
+//! OpenAI lines are sent as slices of the line; only where the job's model has to be put in is there a copy. A prompt
+//! goes into the frame that the job's dialect makes for it.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use penstock_batchfile::{Body, Endpoint, Rejection, Rules, parse, splice_model};
-use penstock_job::{CanonicalSpec, spec::ProviderKind};
+use penstock_job::CanonicalSpec;
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
+
+use super::{dialect::Dialect, frame::Frame};
 
 /// What an answer is expected to cost where nothing bounds it, in tokens.
 const UNBOUNDED_OUTPUT: u32 = 512;
@@ -25,26 +19,14 @@ const UNBOUNDED_OUTPUT: u32 = 512;
 /// Bytes of a body that make one token, as a rule of thumb.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The members that bound the length of an answer, in any dialect.
-const BOUNDS: [&str; 3] = ["max_completion_tokens", "max_output_tokens", "max_tokens"];
-
 /// Makes request bodies for one job.
 #[derive(Debug)]
 pub(super) struct Composer {
     rules: Rules,
     model: Option<Box<str>>,
-    around: Around,
+    frame: Frame,
     /// What an answer to a prompt is expected to cost.
     output_tokens: u32,
-}
-
-/// What stands around a prompt's token.
-#[derive(Debug)]
-struct Around {
-    before: String,
-    /// Whether `before` ends within the string that the prompt continues.
-    is_open: bool,
-    after: String,
 }
 
 /// A body that is ready to be sent.
@@ -58,7 +40,8 @@ pub(super) struct Composed<'a> {
 
 impl Composer {
     pub(super) fn new(spec: &CanonicalSpec) -> Self {
-        let parameter = BOUNDS.iter().find_map(|name| spec.parameters.get(*name)?.as_u64());
+        let dialect = Dialect::of(spec);
+        let parameter = dialect.bounds().iter().find_map(|name| spec.parameters.get(*name)?.as_u64());
         let bound = parameter.and_then(|bound| u32::try_from(bound).ok()).or(spec.max_output_tokens);
         Self {
             rules: Rules {
@@ -68,7 +51,7 @@ impl Composer {
                 strict: spec.strict,
             },
             model: spec.model.as_deref().map(Into::into),
-            around: Around::new(spec),
+            frame: dialect.frame(spec),
             output_tokens: bound.unwrap_or(UNBOUNDED_OUTPUT),
         }
     }
@@ -77,7 +60,7 @@ impl Composer {
     pub(super) fn compose<'a>(&'a self, line: &'a Bytes) -> Result<Composed<'a>, Rejection> {
         let request = parse(line, &self.rules)?;
         let (body, output_tokens) = match request.body {
-            Body::Prompt(prompt) => (self.around.with(prompt), self.output_tokens),
+            Body::Prompt(prompt) => (self.frame.with(prompt), self.output_tokens),
             Body::OpenAi(body) => {
                 (self.openai(line, body, request.model.is_some()), output_tokens(body, self.rules.endpoint))
             }
@@ -99,65 +82,6 @@ impl Composer {
             _ => line.slice_ref(body.get().as_bytes()),
         }
     }
-}
-
-impl Around {
-    /// Prepares what is the same for every prompt.
-    fn new(spec: &CanonicalSpec) -> Self {
-        let start = format!(r#"{{"model":{}"#, json(spec.model.as_deref().unwrap_or_default()));
-        let (before, is_open, closing) = match (spec.endpoint, spec.system_prompt.as_deref()) {
-            (Endpoint::Responses, None) => (format!(r#"{start},"input":"#), false, ""),
-            (Endpoint::Responses, Some(system)) => {
-                (format!(r#"{start},"instructions":{},"input":"#, json(system)), false, "")
-            }
-            (Endpoint::Completions, None) => (format!(r#"{start},"prompt":"#), false, ""),
-            (Endpoint::Completions, Some(system)) => {
-                let closed = json(&format!("{system}\n\n"));
-                let open = closed.strip_suffix('"').unwrap_or(&closed);
-                (format!(r#"{start},"prompt":{open}"#), true, "")
-            }
-            // A job's spec refuses prompts for embeddings and moderations.
-            (Endpoint::ChatCompletions | Endpoint::Embeddings | Endpoint::Moderations, system) => {
-                let message = |system| format!(r#"{{"role":"system","content":{}}},"#, json(system));
-                let system = system.map(message).unwrap_or_default();
-                (format!(r#"{start},"messages":[{system}{{"role":"user","content":"#), false, "}]")
-            }
-        };
-        let members = further_members(spec);
-        let comma = if members.is_empty() { "" } else { "," };
-        let object = Value::Object(members).to_string();
-        let rest = object.strip_prefix('{').unwrap_or(&object);
-        Self { before, is_open, after: format!("{closing}{comma}{rest}") }
-    }
-
-    fn with(&self, prompt: &RawValue) -> Bytes {
-        let token = prompt.get();
-        let token = if self.is_open { token.strip_prefix('"').unwrap_or(token) } else { token };
-        [self.before.as_str(), token, self.after.as_str()].concat().into()
-    }
-}
-
-/// The job's parameters, and its bound on the answer unless one of them is one.
-fn further_members(spec: &CanonicalSpec) -> Map<String, Value> {
-    let mut members = spec.parameters.clone();
-    if let Some(bound) = spec.max_output_tokens
-        && !BOUNDS.iter().any(|name| members.contains_key(*name))
-    {
-        members.insert(bound_name(spec).to_owned(), bound.into());
-    }
-    members
-}
-
-fn bound_name(spec: &CanonicalSpec) -> &'static str {
-    match (spec.endpoint, spec.provider.kind) {
-        (Endpoint::Responses, _) => "max_output_tokens",
-        (Endpoint::ChatCompletions, ProviderKind::OpenAi) => "max_completion_tokens",
-        _ => "max_tokens",
-    }
-}
-
-fn json(text: &str) -> String {
-    serde_json::to_string(text).expect("invariant: a string has a JSON form")
 }
 
 /// What the answer to an OpenAI body is expected to cost at most.
@@ -188,9 +112,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use penstock_batchfile::Format;
-    use penstock_job::spec::{CanonicalInput, CanonicalProvider, OnInvalid};
+    use penstock_job::spec::{CanonicalInput, CanonicalProvider, OnInvalid, ProviderKind};
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -205,6 +129,7 @@ mod tests {
                 kind: ProviderKind::OpenAiCompatible,
                 base_url: None,
                 routes: BTreeMap::new(),
+                api_version: None,
             },
             model: Some("m".to_owned()),
             endpoint,
@@ -253,6 +178,8 @@ mod tests {
             (Endpoint::ChatCompletions, ProviderKind::OpenAi, "max_completion_tokens"),
             (Endpoint::ChatCompletions, ProviderKind::OpenAiCompatible, "max_tokens"),
             (Endpoint::ChatCompletions, ProviderKind::Simulated, "max_tokens"),
+            (Endpoint::ChatCompletions, ProviderKind::AzureOpenAi, "max_completion_tokens"),
+            (Endpoint::ChatCompletions, ProviderKind::Anthropic, "max_tokens"),
             (Endpoint::Responses, ProviderKind::OpenAi, "max_output_tokens"),
             (Endpoint::Completions, ProviderKind::OpenAi, "max_tokens"),
         ] {
@@ -273,6 +200,29 @@ mod tests {
         let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
         assert!(body.ends_with(r#","max_completion_tokens":7}"#), "{body}");
         assert_eq!(output_tokens, 7);
+    }
+
+    #[test]
+    fn a_parameter_of_each_dialect_says_what_an_answer_may_cost() {
+        for (kind, name) in [
+            (ProviderKind::Gemini, "maxOutputTokens"),
+            (ProviderKind::Gemini, "max_output_tokens"),
+            (ProviderKind::Anthropic, "max_tokens"),
+            (ProviderKind::AzureOpenAi, "max_tokens"),
+        ] {
+            let mut spec = CanonicalSpec {
+                max_output_tokens: Some(9),
+                ..spec(Format::Prompts, Endpoint::ChatCompletions)
+            };
+            spec.provider.kind = kind;
+            spec.parameters.insert(name.to_owned(), json!(7));
+            let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
+            assert_eq!(
+                (output_tokens, body.matches(":7").count(), body.contains(":9")),
+                (7, 1, false),
+                "{body}"
+            );
+        }
     }
 
     #[test]
@@ -320,6 +270,27 @@ mod tests {
                 };
                 prop_assert_eq!(system_sent, system.as_deref());
                 prop_assert_eq!(prompt_sent, Some(prompt.as_str()));
+            }
+        }
+
+        #[test]
+        fn every_prompt_arrives_at_each_provider_as_it_was_meant(
+            prompt in ".*", system in proptest::option::of(".*"),
+        ) {
+            for (kind, prompt_at, system_at) in [
+                (ProviderKind::Gemini, "/contents/0/parts/0/text", "/systemInstruction/parts/0/text"),
+                (ProviderKind::Anthropic, "/messages/0/content", "/system"),
+            ] {
+                let mut spec = CanonicalSpec {
+                    system_prompt: system.clone(),
+                    ..spec(Format::Prompts, Endpoint::ChatCompletions)
+                };
+                spec.provider.kind = kind;
+                let (body, _) = compose(&spec, &json!({"prompt_id": 1, "prompt": prompt}).to_string());
+                let body: Value = serde_json::from_str(&body).unwrap();
+                let text = |pointer| body.pointer(pointer).and_then(Value::as_str);
+                prop_assert_eq!(text(prompt_at), Some(prompt.as_str()));
+                prop_assert_eq!(text(system_at), system.as_deref());
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, header};
-use penstock_batchfile::Endpoint;
+use penstock_batchfile::Format;
 use penstock_job::{
     CanonicalSpec,
     spec::{BaseUrl, KeySource, ProviderKind, ProviderSpec, Tls},
@@ -13,18 +13,24 @@ use url::Url;
 use super::{
     ProviderError,
     client::{Pool, Pools},
-    key::{ApiKey, Key},
+    dialect::Dialect,
+    key::{self, ApiKey, Key},
 };
-
-/// The variable that OpenAI's own tools read the key from.
-const OPENAI_KEY: &str = "OPENAI_API_KEY";
 
 /// One server, ready to be asked.
 pub(super) struct Route {
-    /// The endpoint's full URL.
-    pub(super) url: Url,
+    address: Address,
+    dialect: Dialect,
     pub(super) pool: Arc<Pool>,
     pub(super) key: Option<Key>,
+}
+
+/// Where a route's requests go.
+enum Address {
+    /// To one URL.
+    Fixed(Url),
+    /// To a URL that has the model's name in it.
+    OfModel { base: BaseUrl, api_version: Option<Box<str>> },
 }
 
 /// Which route a model takes.
@@ -37,35 +43,55 @@ pub(super) enum Routing {
 }
 
 impl Route {
+    /// A route for `model`, or for every model.
     fn new(
         base_url: &str,
+        model: Option<&str>,
         key: Option<&KeySource>,
         tls: &Tls,
-        endpoint: Endpoint,
+        spec: &CanonicalSpec,
         pools: &mut Pools,
     ) -> Result<Arc<Self>, ProviderError> {
-        let url = BaseUrl::parse(base_url)?.endpoint(endpoint);
-        let url: Url = url.parse().expect("invariant: a base URL and a path make a URL");
+        let dialect = Dialect::of(spec);
+        let base = BaseUrl::of(spec.provider.kind, base_url)?;
+        let api_version = spec.provider.api_version.as_deref();
+        let url = dialect.url(&base, model.unwrap_or_default(), api_version);
         let pool = pools.pool(&url, tls)?;
-        let key = key.cloned().map(Key::read).transpose()?;
-        Ok(Arc::new(Self { url, pool, key }))
+        let address = if model.is_none() && dialect.names_model_in_url() {
+            Address::OfModel { base, api_version: api_version.map(Into::into) }
+        } else {
+            Address::Fixed(url)
+        };
+        let key = key.map(|source| Key::read(source.clone(), dialect.key_header())).transpose()?;
+        Ok(Arc::new(Self { address, dialect, pool, key }))
+    }
+
+    /// Where a request for a model goes.
+    pub(super) fn url(&self, model: &str) -> Url {
+        match &self.address {
+            Address::Fixed(url) => url.clone(),
+            Address::OfModel { base, api_version } => self.dialect.url(base, model, api_version.as_deref()),
+        }
     }
 
     /// The headers of each request but those that belong to the connection, with the key that they carry.
     pub(super) fn headers(&self) -> (HeaderMap, Option<ApiKey>) {
         let mut headers = HeaderMap::with_capacity(4);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.extend(self.dialect.header());
         let key = self.key.as_ref().map(Key::current);
-        if let Some(key) = &key {
-            headers.insert(header::AUTHORIZATION, key.authorization());
-        }
+        headers.extend(key.as_ref().map(ApiKey::header));
         (headers, key)
     }
 }
 
 impl fmt::Debug for Route {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Route").field(&self.url.as_str()).finish()
+        let address = match &self.address {
+            Address::Fixed(url) => url.as_str(),
+            Address::OfModel { base, .. } => base.as_str(),
+        };
+        formatter.debug_tuple("Route").field(&address).finish()
     }
 }
 
@@ -79,22 +105,19 @@ impl Routing {
     ) -> Result<Self, ProviderError> {
         if !provider.routes.is_empty() && provider.kind != ProviderKind::Simulated {
             let routes = provider.routes.iter().map(|(model, route)| {
-                let made = Route::new(
-                    &route.base_url,
-                    route.api_key.as_ref(),
-                    &route.tls,
-                    spec.endpoint,
-                    &mut pools,
-                )?;
+                let (base_url, key) = (&route.base_url, route.api_key.as_ref());
+                let made = Route::new(base_url, Some(model), key, &route.tls, spec, &mut pools)?;
                 Ok((Arc::from(model.as_str()), made))
             });
             return Ok(Self::PerModel(routes.collect::<Result<_, ProviderError>>()?));
         }
         let own = provider.base_url.as_deref().or(spec.provider.base_url.as_deref());
         let base_url = own.ok_or(ProviderError::NoBaseUrl)?;
-        let default = (provider.kind == ProviderKind::OpenAi).then(|| KeySource::Env(OPENAI_KEY.to_owned()));
+        let default = key::first_set(Dialect::of(spec).keys());
         let key = provider.api_key.as_ref().or(default.as_ref());
-        Ok(Self::Single(Route::new(base_url, key, &provider.tls, spec.endpoint, &mut pools)?))
+        // Prompts name no model, so theirs is the job's.
+        let model = spec.model.as_deref().filter(|_| spec.format == Format::Prompts);
+        Ok(Self::Single(Route::new(base_url, model, key, &provider.tls, spec, &mut pools)?))
     }
 
     /// The route of a model.

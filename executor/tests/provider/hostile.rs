@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -21,6 +21,7 @@ use super::{Setup, prompt};
 pub(super) struct Parrot {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
+    last_request: Arc<Mutex<Vec<u8>>>,
     task: JoinHandle<()>,
 }
 
@@ -30,18 +31,24 @@ impl Parrot {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&connections);
+        let last_request = Arc::new(Mutex::new(Vec::new()));
+        let (counter, kept) = (Arc::clone(&connections), Arc::clone(&last_request));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 counter.fetch_add(1, Ordering::Relaxed);
-                reply(stream, &answer).await;
+                reply(stream, &kept, &answer).await;
             }
         });
-        Self { address, connections, task }
+        Self { address, connections, last_request, task }
     }
 
     pub(super) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// The request of the last connection that was answered, head and body.
+    pub(super) fn last_request(&self) -> String {
+        String::from_utf8(self.last_request.lock().unwrap().clone()).unwrap()
     }
 
     pub(super) async fn stop(self) -> usize {
@@ -51,16 +58,25 @@ impl Parrot {
     }
 }
 
-/// Reads a request to its end, which its closing braces are, and answers.
-async fn reply(mut stream: TcpStream, answer: &[u8]) {
+/// Reads a request to its end, keeps it, and answers.
+async fn reply(mut stream: TcpStream, kept: &Mutex<Vec<u8>>, answer: &[u8]) {
     let mut request = Vec::new();
-    while !request.ends_with(b"}]}") {
+    while !is_whole(&request) {
         if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
             return;
         }
     }
+    *kept.lock().unwrap() = request;
     let _ = stream.write_all(answer).await;
     let _ = stream.shutdown().await;
+}
+
+/// Whether a request has a body as long as its head says.
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    length.is_some_and(|length: usize| body.len() >= length)
 }
 
 pub(super) fn answer(status: &str, headers: &str, body: &str) -> String {

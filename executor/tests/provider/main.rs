@@ -14,7 +14,7 @@ use bytes::Bytes;
 use penstock_batchfile::{Endpoint, Format};
 use penstock_executor::{
     budget::Budget,
-    provider::{Answer, Disposition, Failure, Provider, ProviderError, classify},
+    provider::{Answer, Dialect, Disposition, Failure, Provider, ProviderError, classify},
 };
 use penstock_job::{
     CanonicalSpec, JobSpec,
@@ -78,7 +78,7 @@ impl Setup {
     }
 
     fn word(&self, outcome: &Result<Answer, Failure>) -> String {
-        match classify(outcome, self.endpoint, self.format) {
+        match classify(outcome, Dialect::of(&self.spec())) {
             Disposition::Succeeded(_) => "succeeded".to_owned(),
             Disposition::Failed(cause) => format!("failed {}", cause.code),
             Disposition::Retry { cause, .. } => format!("retry {}", cause.code),

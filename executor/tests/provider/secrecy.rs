@@ -1,4 +1,4 @@
-//! A key goes into the `authorization` header and nowhere else.
+//! A key goes into the one header that its provider reads it from, and nowhere else.
 
 use std::{
     fmt::Write as _,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use penstock_executor::provider::{Disposition, classify};
-use penstock_job::spec::KeySource;
+use penstock_job::spec::{KeySource, ProviderKind};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::{
@@ -52,7 +52,13 @@ async fn the_key_is_in_no_log_no_error_no_answer_and_no_debug_output() {
     fs::write(&path, KEY).unwrap();
     let mut shown = String::new();
     let echo = format!(r#"{{"error":{{"message":"Incorrect API key provided: {KEY}","code":"{KEY}"}}}}"#);
-    for bytes in [
+    let kinds = [
+        (ProviderKind::OpenAiCompatible, format!("authorization: Bearer {KEY}\r\n")),
+        (ProviderKind::Gemini, format!("x-goog-api-key: {KEY}\r\n")),
+        (ProviderKind::Anthropic, format!("x-api-key: {KEY}\r\n")),
+        (ProviderKind::AzureOpenAi, format!("api-key: {KEY}\r\n")),
+    ];
+    let answers = [
         answer("401 Unauthorized", "", &echo),
         answer("400 Bad Request", "", &echo),
         answer("500 Internal Server Error", "", &format!("Bearer {KEY} is unknown")),
@@ -60,13 +66,17 @@ async fn the_key_is_in_no_log_no_error_no_answer_and_no_debug_output() {
         answer("200 OK", "", &format!("{KEY} is not JSON")),
         "nonsense".to_owned(),
         "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\ncut off".to_owned(),
-    ] {
-        let server = Parrot::start(bytes).await;
+    ];
+    for (bytes, (kind, header)) in
+        answers.iter().flat_map(|bytes| kinds.iter().map(move |kind| (bytes, kind)))
+    {
+        let server = Parrot::start(bytes.clone()).await;
         let mut setup = Setup::prompts(&server.base_url());
+        setup.provider.kind = *kind;
         setup.provider.api_key = Some(KeySource::File(path.clone()));
         let provider = setup.connect().unwrap();
         let outcome = setup.ask(&provider, &prompt(1)).await;
-        let disposition = classify(&outcome, setup.endpoint, setup.format);
+        let disposition = classify(&outcome, provider.dialect());
         let request = provider.prepare(&prompt(1).into()).unwrap();
         if let Disposition::Blocked { message, .. } = &disposition {
             tracing::warn!(message, "dispatch pauses");
@@ -76,6 +86,8 @@ async fn the_key_is_in_no_log_no_error_no_answer_and_no_debug_output() {
         if let Err(failure) = &outcome {
             write!(shown, "{failure}").unwrap();
         }
+        let sent = server.last_request();
+        assert_eq!((sent.matches(KEY).count(), sent.matches(header).count()), (1, 1), "{kind}: {sent}");
         server.stop().await;
     }
     fs::write(&path, format!("{KEY}\n{KEY}")).unwrap();

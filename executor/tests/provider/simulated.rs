@@ -31,8 +31,9 @@ async fn prompts_are_answered_with_text_at_each_endpoint_that_has_text() {
     let server = start(ProviderSettings::default()).await;
     for endpoint in [Endpoint::ChatCompletions, Endpoint::Responses, Endpoint::Completions] {
         let setup = Setup::new(Format::Prompts, endpoint, &server.base_url());
-        let outcome = setup.ask(&setup.connect().unwrap(), &prompt(1)).await;
-        let Disposition::Succeeded(reply) = classify(&outcome, endpoint, Format::Prompts) else {
+        let provider = setup.connect().unwrap();
+        let outcome = setup.ask(&provider, &prompt(1)).await;
+        let Disposition::Succeeded(reply) = classify(&outcome, provider.dialect()) else {
             panic!("{endpoint}: {}", setup.word(&outcome));
         };
         let text: String = serde_json::from_str(reply.response.get()).unwrap();
@@ -130,9 +131,7 @@ async fn a_rate_refusal_says_which_limit_it_was_and_how_long_to_wait() {
         let first = setup.ask(&provider, &prompt(1)).await.unwrap();
         assert_eq!((first.hints.requests.limit, first.hints.requests.remaining), (Some(1), Some(0)));
         let second = setup.ask(&provider, &prompt(2)).await;
-        let Disposition::Throttled { dimension, after, hints } =
-            classify(&second, setup.endpoint, setup.format)
-        else {
+        let Disposition::Throttled { dimension, after, hints } = classify(&second, provider.dialect()) else {
             panic!("{style:?}: {}", setup.word(&second));
         };
         assert_eq!(dimension, Some(Dimension::Requests));

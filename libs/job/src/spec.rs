@@ -3,14 +3,16 @@
 mod base_url;
 mod canonical;
 mod file;
+mod provider_kind;
 pub mod text;
 
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use canonical::{CanonicalInput, CanonicalProvider, CanonicalSpec, SpecError};
 pub use file::{
-    FormatChoice, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderKind, ProviderSpec,
-    RateMode, Retry, Route, Tls,
+    FormatChoice, JobSpec, KeySource, Limits, Metadata, ModelLimits, OnInvalid, ProviderSpec, RateMode,
+    Retry, Route, Tls,
 };
+pub use provider_kind::ProviderKind;
 
 #[cfg(test)]
 pub(crate) use canonical::tests;

@@ -1,9 +1,19 @@
 //! The table of answers, with the bodies that providers published or were seen to send.
 
+mod anthropic;
+mod azure_openai;
+mod gemini;
+
 use bytes::Bytes;
+use penstock_batchfile::{Endpoint, Format};
+use penstock_job::spec::ProviderKind;
 use penstock_rate::Hint;
 
 use super::*;
+
+/// Lines of OpenAI at a server that speaks its API.
+const OPENAI: Dialect =
+    Dialect::new(ProviderKind::OpenAiCompatible, Format::OpenAi, Endpoint::ChatCompletions);
 
 fn answer(status: u16, body: &str) -> Answer {
     Answer {
@@ -16,9 +26,27 @@ fn answer(status: u16, body: &str) -> Answer {
     }
 }
 
+/// The same for prompts.
+const PROMPTS: Dialect =
+    Dialect::new(ProviderKind::OpenAiCompatible, Format::Prompts, Endpoint::ChatCompletions);
+
+/// Checks rows of a provider's table for both formats, whose refusals are the same.
+fn check(kind: ProviderKind, rows: &[(u16, &str, &str)]) {
+    for (status, body, expected) in rows {
+        for format in [Format::Prompts, Format::OpenAi] {
+            let dialect = Dialect::new(kind, format, Endpoint::ChatCompletions);
+            assert_eq!(summary_in(dialect, &Ok(answer(*status, body))), *expected, "{status} {body}");
+        }
+    }
+}
+
 /// One word and what matters beside it.
 fn summary(outcome: &Result<Answer, Failure>) -> String {
-    match classify(outcome, Endpoint::ChatCompletions, Format::OpenAi) {
+    summary_in(OPENAI, outcome)
+}
+
+fn summary_in(dialect: Dialect, outcome: &Result<Answer, Failure>) -> String {
+    match classify(outcome, dialect) {
         Disposition::Succeeded(_) => "succeeded".to_owned(),
         Disposition::Failed(cause) => format!("failed {}", cause.code),
         Disposition::Retry { cause, after: None } => format!("retry {}", cause.code),
@@ -117,27 +145,6 @@ fn refusals_of_openai() {
 #[test]
 fn refusals_of_gateways_and_self_hosted_servers() {
     for (status, body, expected) in [
-        // Azure
-        (
-            429,
-            r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-02-01 have exceeded call rate limit of your current OpenAI S0 pricing tier. Please retry after 9 seconds."}}"#,
-            "throttled Some(Requests) Some(9s)",
-        ),
-        (
-            429,
-            r#"{"error":{"code":"429","message":"Requests have exceeded token rate limit of your current OpenAI S0 pricing tier. Please retry after 86400 seconds."}}"#,
-            "throttled Some(Tokens) Some(600s)",
-        ),
-        (
-            401,
-            r#"{"statusCode":401,"message":"Unauthorized. Access token is missing or invalid."}"#,
-            "blocked CredentialsRefused",
-        ),
-        (
-            404,
-            r#"{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}"#,
-            "failed DeploymentNotFound",
-        ),
         // vLLM, old and new
         (
             400,
@@ -189,6 +196,13 @@ fn refusals_of_gateways_and_self_hosted_servers() {
 }
 
 #[test]
+fn a_filter_that_withholds_an_answer_to_a_prompt_fails_its_line_with_a_word_of_its_own() {
+    let body = r#"{"choices":[{"message":{"content":"half"},"finish_reason":"content_filter"}]}"#;
+    assert_eq!(summary_in(PROMPTS, &Ok(answer(200, body))), "failed content_filter");
+    assert_eq!(summary(&Ok(answer(200, body))), "succeeded", "the body tells");
+}
+
+#[test]
 fn each_status_without_a_body_has_its_class() {
     for status in 100..=999_u16 {
         let expected = match status {
@@ -222,7 +236,7 @@ fn a_success_is_judged_by_its_body() {
 #[test]
 fn an_answer_to_a_prompt_without_text_fails_and_says_what_helps() {
     let cut = Ok(answer(200, r#"{"choices":[{"message":{"content":null},"finish_reason":"length"}]}"#));
-    match classify(&cut, Endpoint::ChatCompletions, Format::Prompts) {
+    match classify(&cut, PROMPTS) {
         Disposition::Failed(cause) => {
             assert_eq!(cause.code, "no_text");
             assert!(cause.message.contains("--max-output-tokens"), "{}", cause.message);
@@ -252,7 +266,7 @@ fn headers_go_before_the_text_and_the_text_before_headers_of_another_limit() {
     refusal.retry_after = Some(Duration::from_secs(11));
     refusal.hints.tokens.limit = Some(1_500_000);
     refusal.hints.requests.limit = Some(500);
-    match classify(&Ok(refusal), Endpoint::ChatCompletions, Format::OpenAi) {
+    match classify(&Ok(refusal), OPENAI) {
         Disposition::Throttled { after, hints, .. } => {
             assert_eq!(after, Some(Duration::from_secs(11)));
             assert_eq!(hints.tokens, Hint { limit: Some(10_000), remaining: Some(1_446), reset: None });

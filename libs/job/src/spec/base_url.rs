@@ -6,6 +6,8 @@ use penstock_batchfile::Endpoint;
 use thiserror::Error;
 use url::Url;
 
+use super::ProviderKind;
+
 /// An `http` or `https` URL without the trailing `/v1` and slash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl(String);
@@ -39,6 +41,13 @@ impl BaseUrl {
         }
         let trimmed = url.as_str().trim_end_matches('/');
         Ok(Self(trimmed.strip_suffix("/v1").unwrap_or(trimmed).trim_end_matches('/').to_owned()))
+    }
+
+    /// Parses the base URL of a provider of this kind; a path that is sent anyway may stand at its end.
+    pub fn of(kind: ProviderKind, text: &str) -> Result<Self, BaseUrlError> {
+        let url = Self::parse(text)?;
+        let strip = |url: String, path: &&str| url.strip_suffix(path).map(str::to_owned).unwrap_or(url);
+        Ok(Self(kind.sent_anyway().iter().fold(url.0, strip)))
     }
 
     /// The full URL of an endpoint.
@@ -82,6 +91,20 @@ mod tests {
         }
         let gateway = BaseUrl::parse("https://gateway/openai/v1").unwrap();
         assert_eq!(gateway.endpoint(Endpoint::Responses), "https://gateway/openai/v1/responses");
+    }
+
+    #[test]
+    fn what_a_provider_is_sent_anyway_may_be_written_or_left_out() {
+        for (kind, text, expected) in [
+            (ProviderKind::Gemini, "https://host/v1beta/openai/", "https://host"),
+            (ProviderKind::Gemini, "https://host/v1beta", "https://host"),
+            (ProviderKind::Gemini, "https://gateway/google/v1", "https://gateway/google"),
+            (ProviderKind::AzureOpenAi, "https://name.openai.azure.com/", "https://name.openai.azure.com"),
+            (ProviderKind::AzureOpenAi, "https://gateway/team/openai", "https://gateway/team"),
+            (ProviderKind::OpenAiCompatible, "https://gateway/openai", "https://gateway/openai"),
+        ] {
+            assert_eq!(BaseUrl::of(kind, text).unwrap().as_str(), expected, "{text}");
+        }
     }
 
     #[test]

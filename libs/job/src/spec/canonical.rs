@@ -12,9 +12,6 @@ use thiserror::Error;
 
 use super::{BaseUrl, BaseUrlError, JobSpec, OnInvalid, ProviderKind};
 
-/// OpenAI's own base URL.
-const OPENAI: &str = "https://api.openai.com";
-
 /// What determines a job's answers. Its canonical JSON is hashed to the job's identity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +64,9 @@ pub struct CanonicalProvider {
     pub base_url: Option<String>,
     /// Base URL per routed model.
     pub routes: BTreeMap<String, String>,
+    /// Version of the API that is asked for; absent where the provider has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
 }
 
 /// Why a job's description does not make sense.
@@ -74,9 +74,10 @@ pub struct CanonicalProvider {
 pub enum SpecError {
     /// A base URL is missing.
     #[error(
-        "find the provider: `openai-compatible` needs a base URL; pass --base-url, for example http://localhost:8000/v1"
+        "find the provider: `{0}` needs a base URL; pass --base-url, for example {example}",
+        example = .0.example_base_url()
     )]
-    NoBaseUrl,
+    NoBaseUrl(ProviderKind),
     /// A base URL is malformed.
     #[error(transparent)]
     BaseUrl(#[from] BaseUrlError),
@@ -91,6 +92,26 @@ pub enum SpecError {
         "use the endpoint {0} with the format `prompts`: its answers are not text; use /v1/chat/completions, /v1/responses or /v1/completions, or write OpenAI lines"
     )]
     EndpointWithoutText(Endpoint),
+    /// The provider has no such endpoint for lines of this format.
+    #[error(
+        "use the endpoint {endpoint} with the provider `{kind}`: it answers lines of this format at {served}; use that, \
+         or reach an OpenAI-compatible API of the provider with --provider openai-compatible",
+        served = paths(kind.endpoints(*format))
+    )]
+    EndpointNotServed {
+        /// The job's endpoint.
+        endpoint: Endpoint,
+        /// The job's provider.
+        kind: ProviderKind,
+        /// The format of its lines.
+        format: Format,
+    },
+    /// A version for a provider that is not asked for one.
+    #[error("ask `{0}` for an API version: only `azure-openai` has one; leave it out")]
+    NoApiVersion(ProviderKind),
+    /// A version that is none.
+    #[error("ask for the API version `{0}`: write a date such as 2024-10-21 or 2025-04-01-preview")]
+    ApiVersion(String),
     /// A setting that only applies to Prompts lines.
     #[error(
         "apply {0} to OpenAI lines: their bodies are sent byte for byte; write it into the bodies, or leave it out"
@@ -103,9 +124,6 @@ pub enum SpecError {
     #[error("use max_line_bytes {0}: choose between 1024 and 67108864")]
     LineCap(usize),
 }
-
-/// Fields of a request's body that Penstock writes itself.
-const RESERVED: [&str; 7] = ["model", "messages", "input", "prompt", "instructions", "stream", "n"];
 
 impl JobSpec {
     /// Resolves the spec for an input whose generation is known and whose first lines were looked at.
@@ -131,6 +149,10 @@ impl JobSpec {
             Format::Prompts => self.check_prompts(model.as_deref(), endpoint)?,
             Format::OpenAi => self.check_openai()?,
         }
+        let kind = self.provider.kind;
+        if !kind.endpoints(format).contains(&endpoint) {
+            return Err(SpecError::EndpointNotServed { endpoint, kind, format });
+        }
         Ok(CanonicalSpec {
             input,
             format,
@@ -141,7 +163,7 @@ impl JobSpec {
             model,
             endpoint,
             system_prompt: self.system_prompt.clone(),
-            max_output_tokens: self.max_output_tokens.map(Into::into),
+            max_output_tokens: self.bound(format),
             parameters: self.parameters.clone(),
             run: self.run.clone(),
         })
@@ -154,7 +176,8 @@ impl JobSpec {
         if matches!(endpoint, Endpoint::Embeddings | Endpoint::Moderations) {
             return Err(SpecError::EndpointWithoutText(endpoint));
         }
-        match self.parameters.keys().find(|key| RESERVED.contains(&key.as_str())) {
+        let reserved = self.provider.kind.reserved_parameters();
+        match self.parameters.keys().find(|key| reserved.contains(&key.as_str())) {
             Some(key) => Err(SpecError::ReservedParameter(key.clone())),
             None => Ok(()),
         }
@@ -172,25 +195,56 @@ impl JobSpec {
         }
     }
 
+    /// The bound on an answer, with the one that the provider needs where the job sets none.
+    fn bound(&self, format: Format) -> Option<u32> {
+        let required = || {
+            let (bound, parameter) = self.provider.kind.required_bound()?;
+            (format == Format::Prompts && !self.parameters.contains_key(parameter)).then_some(bound)
+        };
+        self.max_output_tokens.map(Into::into).or_else(required)
+    }
+
     fn canonical_provider(&self) -> Result<CanonicalProvider, SpecError> {
         let provider = &self.provider;
         let kind = provider.kind;
+        let api_version = self.api_version()?;
         if kind == ProviderKind::Simulated {
-            return Ok(CanonicalProvider { kind, base_url: None, routes: BTreeMap::new() });
+            return Ok(CanonicalProvider { kind, base_url: None, routes: BTreeMap::new(), api_version });
         }
         let routes = provider
             .routes
             .iter()
-            .map(|(model, route)| Ok((model.clone(), BaseUrl::parse(&route.base_url)?.to_string())))
+            .map(|(model, route)| Ok((model.clone(), BaseUrl::of(kind, &route.base_url)?.to_string())))
             .collect::<Result<BTreeMap<_, _>, BaseUrlError>>()?;
-        let base_url = match (&provider.base_url, kind) {
-            (Some(url), _) => Some(BaseUrl::parse(url)?.to_string()),
-            (None, ProviderKind::OpenAi) => Some(OPENAI.to_owned()),
-            (None, _) if !routes.is_empty() => None,
-            (None, _) => return Err(SpecError::NoBaseUrl),
+        let base_url = match (&provider.base_url, kind.own_base_url()) {
+            (Some(url), _) => Some(BaseUrl::of(kind, url)?.to_string()),
+            (None, Some(own)) => Some(own.to_owned()),
+            (None, None) if !routes.is_empty() => None,
+            (None, None) => return Err(SpecError::NoBaseUrl(kind)),
         };
-        Ok(CanonicalProvider { kind, base_url, routes })
+        Ok(CanonicalProvider { kind, base_url, routes, api_version })
     }
+
+    fn api_version(&self) -> Result<Option<String>, SpecError> {
+        let kind = self.provider.kind;
+        match (&self.provider.api_version, kind.default_api_version()) {
+            (None, default) => Ok(default.map(str::to_owned)),
+            (Some(_), None) => Err(SpecError::NoApiVersion(kind)),
+            (Some(version), Some(_)) if is_version(version) => Ok(Some(version.clone())),
+            (Some(version), Some(_)) => Err(SpecError::ApiVersion(version.clone())),
+        }
+    }
+}
+
+/// Whether a text can be the version of an API; it goes into a URL.
+fn is_version(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+}
+
+/// Endpoints as a list for people.
+fn paths(endpoints: &[Endpoint]) -> String {
+    endpoints.iter().map(|endpoint| endpoint.path()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -247,6 +301,91 @@ pub(crate) mod tests {
         let first = spec.canonical(input(), Format::Prompts).unwrap();
         spec.provider.base_url = Some("http://127.0.0.1:9".to_owned());
         assert_eq!(first, spec.canonical(input(), Format::Prompts).unwrap());
+    }
+
+    fn of_kind(kind: ProviderKind) -> JobSpec {
+        let mut spec = JobSpec { model: Some("m".to_owned()), ..JobSpec::default() };
+        spec.provider.kind = kind;
+        spec.provider.base_url = Some("http://host".to_owned());
+        spec
+    }
+
+    #[test]
+    fn each_provider_with_an_address_of_its_own_is_found_there() {
+        for (kind, expected) in [
+            (ProviderKind::Gemini, "https://generativelanguage.googleapis.com"),
+            (ProviderKind::Anthropic, "https://api.anthropic.com"),
+        ] {
+            let mut spec = of_kind(kind);
+            spec.provider.base_url = None;
+            let canonical = spec.canonical(input(), Format::Prompts).unwrap();
+            assert_eq!(canonical.provider.base_url.as_deref(), Some(expected));
+        }
+        let mut spec = of_kind(ProviderKind::AzureOpenAi);
+        spec.provider.base_url = None;
+        let refused = spec.canonical(input(), Format::Prompts).unwrap_err().to_string();
+        assert!(refused.contains("openai.azure.com"), "{refused}");
+    }
+
+    #[test]
+    fn the_api_version_is_part_of_the_job_where_there_is_one_and_absent_elsewhere() {
+        let mut spec = of_kind(ProviderKind::AzureOpenAi);
+        let version =
+            |spec: &JobSpec| spec.canonical(input(), Format::Prompts).map(|spec| spec.provider.api_version);
+        assert_eq!(version(&spec).unwrap().as_deref(), Some("2024-10-21"));
+        spec.provider.api_version = Some("2025-04-01-preview".to_owned());
+        assert_eq!(version(&spec).unwrap().as_deref(), Some("2025-04-01-preview"));
+        spec.provider.api_version = Some("2024&x=1".to_owned());
+        assert!(version(&spec).unwrap_err().to_string().contains("2024&x=1"));
+        spec.provider.kind = ProviderKind::Gemini;
+        assert!(version(&spec).unwrap_err().to_string().contains("azure-openai"));
+        let written = serde_json::to_value(canonical()).unwrap();
+        assert!(
+            written["provider"].get("api_version").is_none(),
+            "identities of other jobs stay as they were"
+        );
+    }
+
+    #[test]
+    fn anthropic_gets_a_bound_on_answers_to_prompts_unless_the_job_has_one() {
+        let mut spec = of_kind(ProviderKind::Anthropic);
+        let bound = |spec: &JobSpec, format| spec.canonical(input(), format).unwrap().max_output_tokens;
+        assert_eq!(bound(&spec, Format::Prompts), Some(4_096));
+        assert_eq!(bound(&spec, Format::OpenAi), None);
+        spec.parameters.insert("max_tokens".to_owned(), json!(7));
+        assert_eq!(bound(&spec, Format::Prompts), None);
+        spec.max_output_tokens = 9.try_into().ok();
+        assert_eq!(bound(&spec, Format::Prompts), Some(9));
+    }
+
+    #[test]
+    fn an_endpoint_that_the_provider_does_not_have_is_refused_with_those_that_it_has() {
+        for (kind, format, endpoint, served) in [
+            (ProviderKind::Gemini, Format::Prompts, Endpoint::Responses, "/v1/chat/completions"),
+            (ProviderKind::Gemini, Format::OpenAi, Endpoint::Responses, "/v1/embeddings"),
+            (ProviderKind::Anthropic, Format::OpenAi, Endpoint::Embeddings, "/v1/chat/completions"),
+            (ProviderKind::AzureOpenAi, Format::OpenAi, Endpoint::Responses, "/v1/embeddings"),
+        ] {
+            let spec = JobSpec { endpoint: Some(endpoint), ..of_kind(kind) };
+            let refused = spec.canonical(input(), format).unwrap_err().to_string();
+            assert!(refused.contains(served) && refused.contains(kind.name()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_fields_that_penstock_writes_are_those_of_the_providers_own_body() {
+        for (kind, name, is_reserved) in [
+            (ProviderKind::Gemini, "generationConfig", true),
+            (ProviderKind::Gemini, "system_instruction", true),
+            (ProviderKind::Gemini, "temperature", false),
+            (ProviderKind::Anthropic, "system", true),
+            (ProviderKind::Anthropic, "n", false),
+            (ProviderKind::AzureOpenAi, "messages", true),
+        ] {
+            let mut spec = of_kind(kind);
+            spec.parameters.insert(name.to_owned(), json!(1));
+            assert_eq!(spec.canonical(input(), Format::Prompts).is_err(), is_reserved, "{kind} {name}");
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::ProviderKind;
+
 /// One job, as a user describes it. Every field has a default, so that flags and a file may share the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -110,29 +112,16 @@ pub enum OnInvalid {
     Fail,
 }
 
-/// A kind of provider.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProviderKind {
-    /// OpenAI itself.
-    #[default]
-    #[serde(rename = "openai")]
-    OpenAi,
-    /// Anything that speaks OpenAI's API: vLLM, a gateway.
-    #[serde(rename = "openai-compatible")]
-    OpenAiCompatible,
-    /// The provider double that comes with Penstock.
-    Simulated,
-}
-
 /// Who answers: base URL, credentials, TLS and, where models live in different places, routes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProviderSpec {
     /// The kind of provider.
     pub kind: ProviderKind,
-    /// Base URL with or without `/v1`; OpenAI's own by default.
+    /// Base URL with or without `/v1`; by default the provider's own, where it has one.
     pub base_url: Option<String>,
+    /// Version of the API that is asked for (`azure-openai` only), by default `2024-10-21`.
+    pub api_version: Option<String>,
     /// Where the API key is found.
     pub api_key: Option<KeySource>,
     /// TLS settings.

@@ -66,7 +66,7 @@ mod tests {
         for (text, named) in [
             ("limits: {rmp: 60}", "rmp"),
             ("limits: {rpm: 0}", "`limits.rpm`"),
-            ("provider: {kind: gemini}", "`provider.kind`"),
+            ("provider: {kind: oracle}", "`provider.kind`"),
             ("model: 7", "`model`"),
             ("[]", "map of fields"),
             ("a: b: c", "YAML"),

@@ -1,0 +1,79 @@
+//! What a refusal in OpenAI's API means. Pure. Other dialects fall back to it for what they say alike.
+
+use http::StatusCode;
+use penstock_job::Reason;
+use penstock_rate::{Dimension, Hints};
+
+use crate::provider::{error_body::ErrorBody, refusal::Meaning};
+
+/// Codes and types that say that the account cannot pay.
+const BILLING: [&str; 6] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+    "insufficient_credits",
+    "account_deactivated",
+];
+
+/// Codes of a 403 that refuse this line alone.
+const OF_THE_LINE: [&str; 4] =
+    ["model_not_found", "content_filter", "content_policy_violation", "moderation_blocked"];
+
+/// Words for a limit per day.
+const PER_DAY: [&str; 4] = ["per day", "per-day", "perday", "daily"];
+
+/// Reads the table in `docs/providers.md`.
+pub(in crate::provider) fn judge(status: StatusCode, body: &ErrorBody) -> Meaning {
+    let message = body.lower_message();
+    if is_billing(status, body, &message) {
+        return Meaning::Blocked(Reason::BillingOrZeroQuota);
+    }
+    match status.as_u16() {
+        403 if body.is_any(&OF_THE_LINE) || message.contains("flagged") => Meaning::Permanent,
+        401 | 403 => Meaning::Blocked(Reason::CredentialsRefused),
+        400 if body.is_any(&["invalid_api_key"]) || message.contains("api key not valid") => {
+            Meaning::Blocked(Reason::CredentialsRefused)
+        }
+        429 => of_rate(body, &message),
+        503 if body.is_any(&["slow_down"]) || message.contains("slow down") => rate(body),
+        408 | 409 | 425 | 500..=599 => Meaning::Transient,
+        _ => Meaning::Permanent,
+    }
+}
+
+/// What a 429 means that is not about money.
+pub(in crate::provider) fn of_rate(body: &ErrorBody, message: &str) -> Meaning {
+    let stated = body.stated_limit();
+    let is_beyond_limit =
+        stated.limit.zip(stated.requested).is_some_and(|(limit, requested)| requested > limit);
+    if PER_DAY.iter().any(|words| message.contains(words)) {
+        Meaning::Blocked(Reason::DayQuotaExhausted)
+    } else if is_beyond_limit || message.starts_with("request too large") {
+        Meaning::Permanent
+    } else {
+        rate(body)
+    }
+}
+
+/// The text names the limit that was exceeded; headers may describe another one, of a day for instance.
+fn rate(body: &ErrorBody) -> Meaning {
+    let dimension = body.dimension();
+    let mut stated = Hints::default();
+    match dimension {
+        Some(Dimension::Requests) => stated.requests = body.stated_limit().hint(),
+        Some(Dimension::Tokens) => stated.tokens = body.stated_limit().hint(),
+        None => {}
+    }
+    Meaning::Rate { dimension, stated }
+}
+
+/// Gemini words even a refusal that passes in a minute as "check your plan and billing", so the words alone only count
+/// where the answer names no wait.
+fn is_billing(status: StatusCode, body: &ErrorBody, message: &str) -> bool {
+    status == StatusCode::PAYMENT_REQUIRED
+        || body.is_any(&BILLING)
+        || status == StatusCode::TOO_MANY_REQUESTS
+            && (body.stated_limit().limit == Some(0)
+                || message.contains("plan and billing") && body.code.is_none() && body.wait.is_none())
+}
