@@ -7,6 +7,7 @@ mod endings;
 mod faults;
 mod launch;
 mod outcomes;
+mod providers;
 mod repairs;
 mod scenario;
 mod stopping;

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
 mod hostile;
+mod native;
 mod secrecy;
 mod simulated;
 mod tls;
