@@ -27,6 +27,11 @@ pub enum Action {
         /// Whether the scratch folder is lost with it: its own and what earlier ones had left there.
         scratch_lost: bool,
     },
+    /// A process is told to stop (R7). It no longer waits for a write whose fate it does not know.
+    Stop {
+        /// Which process.
+        process: Incarnation,
+    },
     /// A write that was reported as failed is applied after all, whether or not its process still lives.
     LandLate(Write),
     /// Whoever owns the job wants it to end early.
@@ -61,7 +66,7 @@ impl Action {
     pub fn is_fault(&self) -> bool {
         match self {
             Self::Take { fate, .. } => *fate != Fate::Told,
-            Self::Crash { .. } | Self::LandLate(_) | Self::AskToEnd => true,
+            Self::Crash { .. } | Self::Stop { .. } | Self::LandLate(_) | Self::AskToEnd => true,
         }
     }
 
@@ -77,6 +82,7 @@ impl Action {
             }
             Self::Crash { scratch_lost: false, .. } => "crash".to_owned(),
             Self::Crash { scratch_lost: true, .. } => "crash, scratch lost".to_owned(),
+            Self::Stop { .. } => "told to stop".to_owned(),
             Self::LandLate(Write::State(..)) => "the state lands late".to_owned(),
             Self::LandLate(Write::Part(_)) => "a part lands late".to_owned(),
             Self::LandLate(Write::Final(kind, _)) => format!("the final of {kind:?} lands late"),
@@ -92,7 +98,7 @@ impl fmt::Display for Action {
             Self::Take { process, step, subject: Subject::Line(line), fate } => {
                 write!(formatter, "{process}: {step} line {line}{fate}")
             }
-            Self::Take { process, .. } | Self::Crash { process, .. } => {
+            Self::Take { process, .. } | Self::Crash { process, .. } | Self::Stop { process } => {
                 write!(formatter, "{process}: {}", self.sort())
             }
             Self::LandLate(Write::Part(part)) => write!(formatter, "{} lands late", part.name),

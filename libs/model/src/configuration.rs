@@ -27,6 +27,8 @@ pub struct Faults {
     pub crashes: u8,
     /// A crash takes the scratch folder with it.
     pub lost_scratch: u8,
+    /// A process is told to stop (R7).
+    pub stops: u8,
     /// A write is reported as failed: it is applied, or lands at any later time, or never.
     pub ambiguous: u8,
 }
@@ -52,17 +54,33 @@ impl Configuration {
     pub const SMALL: Self = Self {
         lines: 2,
         incarnations: 2,
-        faults: Faults { crashes: 1, lost_scratch: 1, ambiguous: 1 },
+        faults: Faults { crashes: 1, lost_scratch: 1, stops: 0, ambiguous: 1 },
         endings: true,
         omission: None,
     };
 
-    /// What `make model` checks: more incarnations, more faults of one sort.
-    pub const LARGER: [Self; 4] = [
+    /// One line, two processes of which one may be told to stop: checked by the tests.
+    pub const STOPPED: Self = Self {
+        lines: 1,
+        faults: Faults { crashes: 1, lost_scratch: 0, stops: 1, ambiguous: 1 },
+        ..Self::SMALL
+    };
+
+    /// What `make model` checks: these two, and each with more of one thing.
+    pub const LARGER: [Self; 8] = [
         Self::SMALL,
-        Self { incarnations: 3, lines: 1, ..Self::SMALL },
+        Self::STOPPED,
+        Self { lines: 1, incarnations: 3, ..Self::SMALL },
         Self { faults: Faults { crashes: 2, ..Self::SMALL.faults }, ..Self::SMALL },
         Self { faults: Faults { ambiguous: 2, ..Self::SMALL.faults }, ..Self::SMALL },
+        Self { faults: Faults { stops: 1, ..Self::SMALL.faults }, ..Self::SMALL },
+        Self { lines: 3, endings: false, ..Self::SMALL },
+        Self {
+            incarnations: 3,
+            faults: Faults { ambiguous: 0, ..Self::SMALL.faults },
+            endings: false,
+            ..Self::SMALL
+        },
     ];
 
     /// The same without a rule.
@@ -79,9 +97,11 @@ impl Configuration {
 impl fmt::Display for Configuration {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lines, incarnations, faults, endings, omission } = self;
-        let Faults { crashes, lost_scratch, ambiguous } = faults;
-        write!(formatter, "{lines} lines, {incarnations} incarnations, {crashes} crashes")?;
-        for (count, fault) in [(lost_scratch, "scratch lost"), (ambiguous, "ambiguous")] {
+        let Faults { crashes, lost_scratch, stops, ambiguous } = faults;
+        write!(formatter, "{lines} lines, {incarnations} incarnations")?;
+        for (count, fault) in
+            [(crashes, "crashes"), (lost_scratch, "scratch lost"), (stops, "stops"), (ambiguous, "ambiguous")]
+        {
             if *count > 0 {
                 write!(formatter, ", {count} {fault}")?;
             }

@@ -86,6 +86,8 @@ pub enum Stage {
     Answering,
     /// Records undone lines (E4).
     Ending,
+    /// Was told to stop: stores what it has and leaves (R7).
+    Leaving,
     /// Has found a listed part missing (F2).
     Missing,
     /// Has found every line once (F2).
@@ -106,7 +108,7 @@ impl Stage {
 
     /// Whether the process may collect outcomes.
     pub(crate) fn collects(self) -> bool {
-        matches!(self, Self::Recovered | Self::Answering | Self::Ending)
+        matches!(self, Self::Recovered | Self::Answering | Self::Ending | Self::Leaving)
     }
 }
 

@@ -8,10 +8,10 @@ use crate::{
     claim,
     configuration::Configuration,
     finalise,
-    process::{Executor, Process, Scratch},
+    process::{Executor, Process, Scratch, Stage},
     properties, run,
     state::State,
-    storage::{Incarnation, Storage},
+    storage::{Incarnation, Storage, Write},
     turn::Turn,
     witness::Witness,
 };
@@ -39,6 +39,9 @@ impl Model for Protocol {
             for (step, subject) in self.steps(state, executor) {
                 let fates = run::fates(state, executor, step, subject);
                 actions.extend(fates.into_iter().map(|fate| take(process, step, subject, fate)));
+            }
+            if state.faults.stops > 0 && executor.stage.collects() && executor.stage != Stage::Leaving {
+                actions.push(Action::Stop { process });
             }
             if state.faults.crashes > 0 {
                 actions.push(Action::Crash { process, scratch_lost: false });
@@ -68,6 +71,7 @@ impl Model for Protocol {
             Action::Take { process, step, subject, fate } => {
                 self.take(&mut state, process, step, subject, fate);
             }
+            Action::Stop { process } => stop(&mut state, process),
             Action::Crash { process, scratch_lost } => crash(&mut state, process, scratch_lost),
             Action::LandLate(write) => {
                 state.wire.retain(|waiting| *waiting != write);
@@ -85,13 +89,13 @@ impl Model for Protocol {
     fn within_boundary(&self, state: &State) -> bool {
         let Configuration { lines, incarnations, faults, .. } = self.configuration;
         let most_parts = 2 * u32::from(lines);
-        let most_processes = usize::from(incarnations + faults.crashes + faults.ambiguous + 1);
+        let most_processes = usize::from(incarnations + faults.crashes + faults.stops + faults.ambiguous + 1);
         state.processes.len() <= most_processes
             && living(state).all(|(_, executor)| executor.sequence <= most_parts)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        properties::all()
+        properties::all(self.configuration)
     }
 }
 
@@ -158,13 +162,32 @@ fn take(process: Incarnation, step: Step, subject: Subject, fate: Fate) -> Actio
     Action::Take { process, step, subject, fate }
 }
 
+fn stop(state: &mut State, process: Incarnation) {
+    state.faults.stops -= 1;
+    let Process::Alive(executor) = &mut state.processes[usize::from(process)] else {
+        unreachable!("only a living process is told to stop");
+    };
+    executor.stage = Stage::Leaving;
+    if executor.unsure.take().is_none() {
+        return;
+    }
+    let landed = state.storage.state.as_mut().filter(|_| !executor.current).map(|(_, writer)| writer);
+    let on_their_way = state.wire.iter_mut().filter_map(|write| match write {
+        Write::State(_, writer) => Some(writer),
+        Write::Part(_) | Write::Final(..) | Write::Receipt(_) => None,
+    });
+    for writer in on_their_way.chain(landed).filter(|writer| writer.incarnation == process) {
+        writer.given_up = true;
+    }
+}
+
 fn crash(state: &mut State, process: Incarnation, scratch_lost: bool) {
     let place = &mut state.processes[usize::from(process)];
     let Process::Alive(executor) = std::mem::replace(place, Process::Unstarted) else {
         unreachable!("only a living process crashes");
     };
     state.faults.crashes -= 1;
-    state.witness.crashed(&state.storage, &executor, scratch_lost);
+    state.witness.ended(&state.storage, &executor, scratch_lost);
     state.processes[usize::from(process)] = Process::Gone(executor.left_behind());
     if scratch_lost {
         state.faults.lost_scratch -= 1;

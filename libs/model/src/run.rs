@@ -34,17 +34,18 @@ pub(crate) fn steps(
         }
     }
     // It is also how a process learns that its claim is gone (R5).
-    let worthwhile = executor.dirty || !executor.current;
+    let leaving = executor.stage == Stage::Leaving;
+    let worthwhile = executor.dirty || !executor.current || leaving;
     if writing == Some(Step::Checkpoint) || (writing.is_none() && worthwhile) {
         steps.push((Step::Checkpoint, Subject::Job));
     }
+    steps.extend(executor.in_flight.iter().map(|line| (Step::Append, Subject::Line(line))));
     match executor.stage {
         Stage::Answering => {
             if !executor.book.ending && writing != Some(Step::End) {
                 let idle = undone.without(executor.in_flight);
                 steps.extend(idle.iter().map(|line| (Step::Send, Subject::Line(line))));
             }
-            steps.extend(executor.in_flight.iter().map(|line| (Step::Append, Subject::Line(line))));
             let may_end = state.asked_to_end && !executor.book.ending && !undone.is_empty();
             if writing == Some(Step::End) || (writing.is_none() && may_end) {
                 steps.push((Step::End, Subject::Job));
@@ -63,7 +64,7 @@ pub(crate) fn steps(
         }
         _ => {}
     }
-    if undone.is_empty() && executor.all_listed() && writing.is_none() {
+    if !leaving && undone.is_empty() && executor.all_listed() && writing.is_none() {
         steps.push((Step::Reconcile, Subject::Job));
     }
 }
@@ -148,6 +149,11 @@ impl Turn<'_> {
         let under_way = self.me.unsure.as_ref().map(|unsure| unsure.content.clone());
         let content = under_way.unwrap_or_else(|| self.me.book.clone());
         match self.write_state(step, content.clone()) {
+            Written::Applied if self.me.stage == Stage::Leaving => {
+                // What has not come by now is given up.
+                self.state.witness.ended(&self.state.storage, &self.me, false);
+                Outcome::Exits
+            }
             Written::Applied => {
                 self.me.dirty = content != self.me.book;
                 Outcome::GoesOn

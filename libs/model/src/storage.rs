@@ -68,11 +68,20 @@ pub struct Decision {
     pub parts: Vec<Part>,
 }
 
+/// Whose write of `state.json` it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Writer {
+    /// The incarnation.
+    pub incarnation: Incarnation,
+    /// It has stopped waiting for this write and begun another: an older one of its own (S2).
+    pub given_up: bool,
+}
+
 /// The objects below a job's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Storage {
     /// `state.json` and its writer.
-    pub state: Option<(Content, Incarnation)>,
+    pub state: Option<(Content, Writer)>,
     /// `parts/`, in the order of names.
     pub parts: Vec<Part>,
     /// The published files, each as the parts that it was composed from.
@@ -85,7 +94,7 @@ pub struct Storage {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Write {
     /// Of `state.json`.
-    State(Content, Incarnation),
+    State(Content, Writer),
     /// Of a part.
     Part(Part),
     /// Of a published file, composed from these parts.

@@ -8,7 +8,7 @@ use crate::{
     configuration::{Configuration, Omission},
     process::{Executor, Process, Scratch, Unsure},
     state::State,
-    storage::{Content, Incarnation, Write},
+    storage::{Content, Incarnation, Write, Writer},
 };
 
 /// A step that is being taken. The process is out of `state.processes` meanwhile.
@@ -40,6 +40,17 @@ pub(crate) enum Written {
     Lost,
 }
 
+/// What a read back finds when the generation is another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// The write that was under way.
+    Applied,
+    /// An earlier write of this process, which it had given up.
+    Older,
+    /// Another process's write: the claim is lost.
+    Foreign,
+}
+
 impl Turn<'_> {
     /// Puts the process back as the step has left it.
     pub(crate) fn end(self, outcome: Outcome) {
@@ -50,18 +61,23 @@ impl Turn<'_> {
         };
     }
 
-    /// CAS of `state.json` (S2). A write whose fate is unknown is read back first, and sent again if it is not there;
-    /// so is one whose condition does not hold.
+    /// CAS of `state.json` (S2). Where the generation is not the one that this process knows, what stands there decides;
+    /// otherwise a write whose fate is unknown is not applied so far, and is sent again unchanged.
     pub(crate) fn write_state(&mut self, step: Step, content: Content) -> Written {
-        let earlier = self.me.unsure.take();
-        let read_back = earlier.is_some() || !self.me.current;
-        let content = earlier.map_or(content, |unsure| unsure.content);
-        if read_back && !self.me.current {
-            let applied = self.is_mine(&content);
-            self.me.current = applied;
-            return if applied { Written::Applied } else { Written::Lost };
+        let content = self.me.unsure.take().map_or(content, |unsure| unsure.content);
+        if !self.me.current {
+            let found = self.found(&content);
+            self.me.current = found != Found::Foreign;
+            return match found {
+                Found::Applied => Written::Applied,
+                Found::Older => {
+                    self.me.unsure = Some(Unsure { step, content });
+                    Written::Unknown
+                }
+                Found::Foreign => Written::Lost,
+            };
         }
-        let write = Write::State(content.clone(), self.number);
+        let write = Write::State(content.clone(), Writer { incarnation: self.number, given_up: false });
         match self.fate {
             Fate::Told => {
                 self.state.apply(write);
@@ -81,16 +97,19 @@ impl Turn<'_> {
         Written::Unknown
     }
 
-    /// Whether the state that is found in place of the expected generation is this process's write.
-    fn is_mine(&self, content: &Content) -> bool {
-        self.state.storage.state.as_ref().is_some_and(|(found, writer)| {
-            if self.configuration.keeps(Omission::Writer) {
-                // One write is under way at a time, so whatever is there of this process is that one.
-                *writer == self.number
-            } else {
-                found == content
-            }
-        })
+    /// What stands in place of the generation that this process knows.
+    fn found(&self, content: &Content) -> Found {
+        let Some((found, writer)) = &self.state.storage.state else { return Found::Foreign };
+        let is_mine = if self.configuration.keeps(Omission::Writer) {
+            writer.incarnation == self.number
+        } else {
+            found == content
+        };
+        match (is_mine, writer.given_up) {
+            (false, _) => Found::Foreign,
+            (true, true) => Found::Older,
+            (true, false) => Found::Applied,
+        }
     }
 
     /// A create-only write that nothing stands in the way of. Returns whether the process knows that it is applied.

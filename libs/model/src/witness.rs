@@ -3,7 +3,7 @@
 use crate::{
     lines::Lines,
     process::{Executor, Process, Stage},
-    storage::{Content, Incarnation, Storage},
+    storage::{Content, Storage, Writer},
 };
 
 /// A law about what happens, where properties are about what is.
@@ -33,7 +33,7 @@ impl Witness {
     /// `state.json` is replaced.
     pub(crate) fn replaced(
         &mut self,
-        before: Option<&(Content, Incarnation)>,
+        before: Option<&(Content, Writer)>,
         after: &Content,
         processes: &[Process],
     ) {
@@ -47,14 +47,14 @@ impl Witness {
         self.hold(Law::NeverBack, !back);
         self.hold(Law::DecidedOnce, !before.finalizing || after.decision() == before.decision());
         // A predecessor that lives goes on spending: that is not a clean succession.
-        let lives = matches!(processes.get(usize::from(*writer)), Some(Process::Alive(_)));
+        let lives = matches!(processes.get(usize::from(writer.incarnation)), Some(Process::Alive(_)));
         if after.epoch > before.epoch && lives {
             self.owed = Lines::NONE;
         }
     }
 
-    /// A process dies.
-    pub(crate) fn crashed(&mut self, storage: &Storage, executor: &Executor, scratch_lost: bool) {
+    /// A process ends.
+    pub(crate) fn ended(&mut self, storage: &Storage, executor: &Executor, scratch_lost: bool) {
         let holds = storage.state.as_ref().is_some_and(|(content, _)| content.epoch == executor.book.epoch);
         let claims = matches!(executor.stage, Stage::Looked | Stage::Claimed | Stage::Adopted);
         if holds && !claims {

@@ -1,14 +1,18 @@
 //! The small configuration, checked exhaustively; and what happens without the rules that look redundant.
 
-use penstock_model::{Configuration, Faults, Omission, Protocol, Trace, liveness, trace};
+use penstock_model::{
+    Configuration, Faults, Omission, Protocol, State, Trace, liveness, process::Process, trace,
+};
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
 const SMALL: Protocol = Protocol { configuration: Configuration::SMALL };
 
+const STOPPED: Protocol = Protocol { configuration: Configuration::STOPPED };
+
 const NO_FAULTS: Configuration = Configuration {
     lines: 1,
     incarnations: 2,
-    faults: Faults { crashes: 0, lost_scratch: 0, ambiguous: 0 },
+    faults: Faults { crashes: 0, lost_scratch: 0, stops: 0, ambiguous: 0 },
     endings: false,
     omission: None,
 };
@@ -21,14 +25,33 @@ fn every_property_holds_in_every_state_of_the_small_configuration() {
 }
 
 #[test]
+fn every_property_holds_in_every_state_where_a_process_is_told_to_stop() {
+    let checker = STOPPED.checker().spawn_bfs().join();
+    println!("{}: {} states", Configuration::STOPPED, checker.unique_state_count());
+    checker.assert_properties();
+}
+
+#[test]
 fn a_receipt_stays_reachable_without_further_faults() {
-    let liveness = liveness::check(SMALL);
-    println!("{} states, {} edges, depth {}", liveness.states, liveness.edges, liveness.depth);
-    assert!(
-        liveness.stuck.is_none(),
-        "no receipt can be reached any more after\n{}",
-        liveness.stuck.unwrap()
-    );
+    for protocol in [SMALL, STOPPED] {
+        let liveness = liveness::check(protocol);
+        println!(
+            "{}: {} states, {} edges, depth {}",
+            protocol.configuration, liveness.states, liveness.edges, liveness.depth
+        );
+        let stuck = liveness.stuck;
+        assert!(stuck.is_none(), "no receipt can be reached any more after\n{}", stuck.unwrap());
+    }
+}
+
+#[test]
+fn a_process_that_is_told_to_stop_may_find_an_older_write_of_its_own_and_goes_on() {
+    let finds_it = |state: &State| {
+        let older = state.storage.state.as_ref().is_some_and(|(_, writer)| writer.given_up);
+        let Process::Alive(executor) = &state.processes[0] else { return false };
+        older && executor.current && executor.unsure.is_some()
+    };
+    println!("{}", trace::shortest_to(STOPPED, finds_it).unwrap());
 }
 
 /// Leaves a rule out, checks that the checker finds `violated`, and prints a shortest way to it.
