@@ -42,8 +42,8 @@ pub(crate) struct RunArguments {
     /// The version of the API that is asked for (azure-openai only) [default: 2024-10-21]
     #[arg(long, help_heading = "Provider", value_name = "VERSION")]
     pub(crate) api_version: Option<String>,
-    /// The environment variable that holds the API key [default: `OPENAI_API_KEY`, `GEMINI_API_KEY`, else
-    /// `GOOGLE_API_KEY`, `ANTHROPIC_API_KEY` or `AZURE_OPENAI_API_KEY`, as the provider is]
+    /// The environment variable that holds the API key [default: the provider's: `OPENAI_API_KEY`,
+    /// `ANTHROPIC_API_KEY`, `AZURE_OPENAI_API_KEY`, or `GEMINI_API_KEY` and then `GOOGLE_API_KEY`]
     #[arg(long, help_heading = "Provider", value_name = "NAME", conflicts_with = "api_key_file")]
     pub(crate) api_key_env: Option<String>,
     /// The file that holds the API key; read again when the key is refused

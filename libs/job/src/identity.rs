@@ -128,12 +128,13 @@ mod tests {
     fn the_identity_changes_with_each_field_that_determines_answers() {
         let base = canonical();
         let mut seen = vec![Identity::of(&base)];
-        let changes: [fn(&mut CanonicalSpec); 6] = [
+        let changes: [fn(&mut CanonicalSpec); 7] = [
             |spec| spec.input.uri.push('x'),
             |spec| spec.input.generation.push('1'),
             |spec| spec.model = Some("other".to_owned()),
             |spec| spec.run = "again".to_owned(),
             |spec| spec.on_invalid = crate::spec::OnInvalid::Fail,
+            |spec| spec.provider.api_version = Some("2025-04-01-preview".to_owned()),
             |spec| {
                 spec.parameters.insert("temperature".to_owned(), json!(0.5));
             },

@@ -145,13 +145,13 @@ impl JobSpec {
         if !(1024..=64 << 20).contains(&self.max_line_bytes) {
             return Err(SpecError::LineCap(self.max_line_bytes));
         }
-        match format {
-            Format::Prompts => self.check_prompts(model.as_deref(), endpoint)?,
-            Format::OpenAi => self.check_openai()?,
-        }
         let kind = self.provider.kind;
         if !kind.endpoints(format).contains(&endpoint) {
             return Err(SpecError::EndpointNotServed { endpoint, kind, format });
+        }
+        match format {
+            Format::Prompts => self.check_prompts(model.as_deref(), endpoint)?,
+            Format::OpenAi => self.check_openai()?,
         }
         Ok(CanonicalSpec {
             input,
@@ -363,6 +363,7 @@ pub(crate) mod tests {
         for (kind, format, endpoint, served) in [
             (ProviderKind::Gemini, Format::Prompts, Endpoint::Responses, "/v1/chat/completions"),
             (ProviderKind::Gemini, Format::OpenAi, Endpoint::Responses, "/v1/embeddings"),
+            (ProviderKind::Anthropic, Format::Prompts, Endpoint::Embeddings, "/v1/chat/completions"),
             (ProviderKind::Anthropic, Format::OpenAi, Endpoint::Embeddings, "/v1/chat/completions"),
             (ProviderKind::AzureOpenAi, Format::OpenAi, Endpoint::Responses, "/v1/embeddings"),
         ] {
