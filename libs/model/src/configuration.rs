@@ -75,12 +75,7 @@ impl Configuration {
         Self { faults: Faults { ambiguous: 2, ..Self::SMALL.faults }, ..Self::SMALL },
         Self { faults: Faults { stops: 1, ..Self::SMALL.faults }, ..Self::SMALL },
         Self { lines: 3, endings: false, ..Self::SMALL },
-        Self {
-            incarnations: 3,
-            faults: Faults { ambiguous: 0, ..Self::SMALL.faults },
-            endings: false,
-            ..Self::SMALL
-        },
+        Self { incarnations: 3, faults: Faults { ambiguous: 0, ..Self::SMALL.faults }, ..Self::SMALL },
     ];
 
     /// The same without a rule.
@@ -98,13 +93,15 @@ impl fmt::Display for Configuration {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { lines, incarnations, faults, endings, omission } = self;
         let Faults { crashes, lost_scratch, stops, ambiguous } = faults;
-        write!(formatter, "{lines} lines, {incarnations} incarnations")?;
-        for (count, fault) in
-            [(crashes, "crashes"), (lost_scratch, "scratch lost"), (stops, "stops"), (ambiguous, "ambiguous")]
-        {
-            if *count > 0 {
-                write!(formatter, ", {count} {fault}")?;
-            }
+        write!(formatter, "lines {lines}, incarnations {incarnations}")?;
+        let faults = [
+            ("crashes", crashes),
+            ("scratch lost", lost_scratch),
+            ("stops", stops),
+            ("ambiguous", ambiguous),
+        ];
+        for (name, count) in faults.into_iter().filter(|(_, count)| **count > 0) {
+            write!(formatter, ", {name} {count}")?;
         }
         if *endings {
             write!(formatter, ", ending")?;
