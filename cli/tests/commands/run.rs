@@ -205,3 +205,33 @@ fn a_key_is_sent_and_never_shown_or_stored() {
         }
     }
 }
+
+#[test]
+fn each_provider_is_asked_in_its_own_api_with_the_key_of_its_own_variable() {
+    const KEY: &str = "sk-test-0123456789abcdef";
+    for (provider, variable, path) in [
+        ("gemini", "GEMINI_API_KEY", "/v1beta/models/m:generateContent"),
+        ("gemini", "GOOGLE_API_KEY", "/v1beta/models/m:generateContent"),
+        ("anthropic", "ANTHROPIC_API_KEY", "/v1/messages"),
+        ("azure-openai", "AZURE_OPENAI_API_KEY", "/openai/deployments/m/chat/completions"),
+    ] {
+        let world =
+            World::with(ProviderSettings { api_keys: vec![KEY.to_owned()], ..ProviderSettings::default() });
+        let input = world.prompts(10);
+        let run = |output: &str, key: &str| {
+            let url = world.server().base_url();
+            let mut command = world.penstock(["run", "--provider", provider, "--base-url", &url]);
+            command.args(["--model", "m", "--output", output]).arg(&input);
+            command.env(variable, key).env("PENSTOCK_LOG", "trace");
+            start(command).end()
+        };
+        let refused = run("refused", "sk-wrong-0123456789abcdef").ended(64).told("refuses the credentials");
+        let said = run("out", KEY).ended(0).told("completed: 10 lines");
+        for text in [&refused.stderr, &said.stderr, &said.stdout] {
+            assert!(!text.contains("0123456789abcdef"), "{provider}: {text}");
+        }
+        let asked = world.asked();
+        assert!(asked.iter().all(|entry| entry.path.split('?').next() == Some(path)), "{asked:?}");
+        world.say(&["verify", "out"]).ended(0);
+    }
+}

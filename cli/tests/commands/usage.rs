@@ -36,6 +36,14 @@ fn what_must_be_corrected_first_exits_64_and_says_how() {
     run(&[]).told("--model");
     run(&["--model", "m"]).told("OPENAI_API_KEY");
     run(&["--provider", "openai-compatible", "--model", "m"]).told("--base-url");
+    run(&["--provider", "gemini", "--model", "m"]).told("GEMINI_API_KEY");
+    run(&["--provider", "anthropic", "--model", "m"]).told("ANTHROPIC_API_KEY");
+    run(&["--provider", "anthropic", "--model", "m", "--endpoint", "/v1/responses"])
+        .told("/v1/chat/completions");
+    run(&["--provider", "azure-openai", "--model", "m"]).told("--base-url");
+    run(&["--provider", "azure-openai", "--model", "m", "--base-url", "http://127.0.0.1:1"])
+        .told("AZURE_OPENAI_API_KEY");
+    run(&["--provider", "gemini", "--model", "m", "--api-version", "v1"]).told("azure-openai");
     run(&["--provider", "simulated", "--endpoint", "/v1/embeddings"]).told("not text");
     run(&["--provider", "simulated", "--api-key-file", "none"]).told("none");
     world.say(&["run", "none.jsonl", "--output", "out"]).ended(64).told("none.jsonl");

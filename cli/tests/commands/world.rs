@@ -22,6 +22,10 @@ const DEADLINE: Duration = Duration::from_mins(1);
 /// Time between two looks at whether something holds.
 const POLL: Duration = Duration::from_millis(5);
 
+/// The variables that providers' keys are read from. A test sets those that it needs.
+const KEYS: [&str; 5] =
+    ["OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY"];
+
 /// A test's folder and provider.
 pub(crate) struct World {
     folder: TempDir,
@@ -85,11 +89,10 @@ impl World {
     /// The binary, in the test's folder.
     pub(crate) fn penstock<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
-        command
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env_remove("OPENAI_API_KEY")
-            .env_remove("PENSTOCK_LOG");
+        command.args(arguments).current_dir(self.folder.path()).env_remove("PENSTOCK_LOG");
+        for name in KEYS {
+            command.env_remove(name);
+        }
         command
     }
 
