@@ -67,7 +67,7 @@ impl Configuration {
     };
 
     /// What `make model` checks: these two, and each with more of one thing.
-    pub const LARGER: [Self; 8] = [
+    pub const LARGER: [Self; 9] = [
         Self::SMALL,
         Self::STOPPED,
         Self { lines: 1, incarnations: 3, ..Self::SMALL },
@@ -76,6 +76,7 @@ impl Configuration {
         Self { faults: Faults { stops: 1, ..Self::SMALL.faults }, ..Self::SMALL },
         Self { lines: 3, endings: false, ..Self::SMALL },
         Self { incarnations: 3, faults: Faults { ambiguous: 0, ..Self::SMALL.faults }, ..Self::SMALL },
+        Self { incarnations: 3, endings: false, ..Self::SMALL },
     ];
 
     /// The same without a rule.
