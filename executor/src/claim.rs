@@ -163,6 +163,10 @@ async fn fresh(
 
 fn take_next_epoch(state: &mut State, incarnation: Incarnation) {
     state.epoch = state.epoch.next();
+    // F3: what is frozen changes in its writer alone.
+    if state.phase == Phase::Finalizing {
+        return;
+    }
     state.epochs.push(EpochRecord {
         epoch: state.epoch,
         incarnation,
