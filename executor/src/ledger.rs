@@ -86,6 +86,11 @@ impl Ledger {
         Some(Claimed { state, object, validation, rejected })
     }
 
+    /// Where the run shows what keeps it.
+    pub(crate) fn board(&self) -> &Board {
+        &self.board
+    }
+
     /// The lines that validation rejected.
     pub(crate) fn rejected(&self) -> &Arc<OrdinalSet> {
         &self.rejected

@@ -9,3 +9,4 @@ mod part_file;
 mod upload;
 
 pub(crate) use collect::{Answered, Collector, Entry, Hold, collect, made_by_time};
+pub(crate) use upload::pause;

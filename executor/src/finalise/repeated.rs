@@ -11,13 +11,14 @@ use penstock_job::{
     layout::PartName,
     state::{Part, PartOutcomes},
 };
-use penstock_storage::{Checksum, Generation};
+use penstock_storage::{Checksum, Generation, ObjectMeta};
 
 use crate::{
     error::RunError,
     ledger::Ledger,
-    output::{Output, object_name},
+    output::{Output, may_pass, object_name},
     records::{Stored, read_object},
+    results::pause,
     run::highest_sequence,
 };
 
@@ -46,28 +47,17 @@ pub(super) async fn rewrite_without(
             generation: Generation::new(&*part.generation),
             size_bytes: part.size_bytes,
         };
-        let mut kept = Vec::new();
-        let mut lines = 0;
-        let mut surplus = false;
-        let read = read_object(output, &stored, format, |record, head| {
-            if repeated.contains(head.ordinal) && !seen.insert(head.ordinal) {
-                surplus = true;
-                removed.count(head.outcome);
-            } else {
-                kept.extend_from_slice(record);
-                kept.push(b'\n');
-                lines += 1;
-            }
-            Ok(())
-        })
-        .await?;
-        read.map_err(|problem| RunError::Damaged { name: part.name.to_string(), problem })?;
-        if !surplus {
+        let Some(rest) = read_without(output, &stored, format, repeated, &seen).await? else {
+            continue;
+        };
+        seen.unite(&rest.firsts);
+        if rest.removed.total() == 0 {
             continue;
         }
+        removed.add(rest.removed);
         sequence += 1;
         let name = PartName { epoch, sequence, kind: part.name.kind };
-        let replacement = if kept.is_empty() { None } else { Some(write(output, name, kept, lines).await?) };
+        let replacement = if rest.lines == 0 { None } else { Some(write(output, ledger, name, rest).await?) };
         replacements.insert(part.name, replacement);
     }
     let rejected = ledger.rejected();
@@ -84,16 +74,71 @@ pub(super) async fn rewrite_without(
         .await
 }
 
-async fn write(output: &Output, name: PartName, content: Vec<u8>, lines: u32) -> Result<Part, RunError> {
-    let checksum = Checksum::of(&content);
-    let object = object_name(&name);
-    let meta = match output.create(Step::Rewrite, &object, Bytes::from(content)).await {
-        Ok(meta) => meta,
-        Err(error) => match output.head(&object).await? {
-            Some(meta) if meta.checksum() == Some(checksum) => meta,
-            _ => return Err(error.into()),
-        },
+/// A part without the records of lines that have one already.
+#[derive(Debug, Default)]
+struct Rest {
+    content: Vec<u8>,
+    lines: u32,
+    /// The repeated lines whose record is here and stays.
+    firsts: OrdinalSet,
+    removed: PartOutcomes,
+}
+
+/// `None` where the part cannot be read: perhaps a successor has published and cleaned, which the next write of the state
+/// finds out; else the reconciliation that follows drops it.
+async fn read_without(
+    output: &Output,
+    stored: &Stored,
+    format: Format,
+    repeated: &OrdinalSet,
+    seen: &OrdinalSet,
+) -> Result<Option<Rest>, RunError> {
+    let mut rest = Rest::default();
+    let read = read_object(output, stored, format, |record, head| {
+        let is_repeated = repeated.contains(head.ordinal);
+        if is_repeated && (seen.contains(head.ordinal) || !rest.firsts.insert(head.ordinal)) {
+            rest.removed.count(head.outcome);
+        } else {
+            rest.content.extend_from_slice(record);
+            rest.content.push(b'\n');
+            rest.lines += 1;
+        }
+        Ok(())
+    })
+    .await;
+    let problem = match read {
+        Ok(Ok(_)) => return Ok(Some(rest)),
+        Ok(Err(problem)) => problem,
+        Err(error) if may_pass(&error) => return Err(error.into()),
+        Err(error) => error.to_string(),
     };
+    tracing::error!(part = %stored.name, problem, "a part with repeated lines cannot be read");
+    Ok(None)
+}
+
+/// Makes a part durable, by the same rule as an upload (S3).
+async fn write(output: &Output, ledger: &Ledger, name: PartName, rest: Rest) -> Result<Part, RunError> {
+    let (checksum, content) = (Checksum::of(&rest.content), Bytes::from(rest.content));
+    let object = object_name(&name);
+    for attempt in 0u32.. {
+        let error = match output.create(Step::Rewrite, &object, content.clone()).await {
+            Ok(meta) => return Ok(row(name, rest.lines, &meta, checksum)),
+            Err(error) if !error.ambiguous() => return Err(error.into()),
+            Err(error) => error,
+        };
+        match output.head(&object).await? {
+            Some(meta) if meta.checksum() == Some(checksum) => {
+                return Ok(row(name, rest.lines, &meta, checksum));
+            }
+            // Only another process that uses this epoch could have written something else.
+            Some(_) => return Err(RunError::ClaimLost),
+            None => pause(error, attempt, ledger.board()).await,
+        }
+    }
+    unreachable!("the loop ends only by returning")
+}
+
+fn row(name: PartName, lines: u32, meta: &ObjectMeta, checksum: Checksum) -> Part {
     let generation = meta.generation.as_str().into();
-    Ok(Part { name, generation, lines, size_bytes: checksum.size_bytes, crc32c: Crc32c(checksum.crc32c) })
+    Part { name, generation, lines, size_bytes: checksum.size_bytes, crc32c: Crc32c(checksum.crc32c) }
 }

@@ -117,7 +117,8 @@ async fn exists(part: &ClosedPart) -> bool {
     tokio::fs::try_exists(&part.path).await.unwrap_or(true)
 }
 
-async fn pause(error: StorageError, attempt: u32, board: &Board) {
+/// Waits before a part is written again.
+pub(crate) async fn pause(error: StorageError, attempt: u32, board: &Board) {
     if error.kind() == ErrorKind::Refused {
         board.raise(Reason::StorageRefused, error.to_string());
         tokio::time::sleep(REFUSED_PAUSE).await;
