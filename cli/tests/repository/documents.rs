@@ -14,7 +14,7 @@ use crate::markdown::Page;
 const SKIPPED: [&str; 2] = ["target", "out"];
 
 /// Every file below `folder` (from the root) with this extension.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(crate::root().join(folder)).expect("a folder of the repository can be listed");
     let mut found = Vec::new();

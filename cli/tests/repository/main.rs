@@ -9,6 +9,7 @@ mod graph;
 mod manifests;
 mod markdown;
 mod rooms;
+mod steps;
 
 use std::path::{Path, PathBuf};
 
