@@ -6,6 +6,7 @@
 //! | `PENSTOCK_INJECT` | rules `ACTION@STEP:N`, separated by commas: the action at the Nth time that a process comes to the step, counted from 1 |
 //! | `PENSTOCK_INJECT_KEPT` | the folder for writes that are to land later ([`land`]) |
 //! | `PENSTOCK_INJECT_SEED` | `SEED/ONE_IN`: one storage call in so many goes wrong, in a way that the seed decides |
+//! | `PENSTOCK_INJECT_COMPOSE_LIMIT` | how many sources one compose call takes at most; a folder has no such limit |
 //! | `PENSTOCK_INJECT_CLOCK` | a file with a number of milliseconds that the wall clock is off |
 //!
 //! | action | does |
@@ -57,6 +58,7 @@ pub struct Injection {
     rules: Vec<Rule>,
     kept: Option<PathBuf>,
     seed: Option<(u64, u64)>,
+    compose_limit: Option<usize>,
     seen: Mutex<Seen>,
 }
 
@@ -114,6 +116,9 @@ impl Injection {
                 .collect(),
             kept: env::var_os("PENSTOCK_INJECT_KEPT").map(PathBuf::from),
             seed,
+            compose_limit: env::var("PENSTOCK_INJECT_COMPOSE_LIMIT")
+                .ok()
+                .map(|text| text.parse().expect("PENSTOCK_INJECT_COMPOSE_LIMIT is a number")),
             seen: Mutex::default(),
         }
     }
@@ -124,7 +129,10 @@ impl Injection {
         let (planner, keeper) = (Arc::clone(&injection), Arc::clone(&injection));
         let noise = injection.seed.map(|(seed, one_in)| seeded(seed, one_in));
         let plan = move |call: &Call<'_>| planner.fault(call).or_else(|| noise.as_ref()?(call));
-        let store = FaultyStore::new(store, plan).keeping(move |write| keeper.keep(&write));
+        let mut store = FaultyStore::new(store, plan).keeping(move |write| keeper.keep(&write));
+        if let Some(limit) = injection.compose_limit {
+            store = store.composing_at_most(limit);
+        }
         (Arc::new(store), Steps::seen_by(injection))
     }
 
@@ -163,7 +171,12 @@ impl Injection {
             self.reach(step, Moment::Before, Some(call.object));
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).validating = Some(step);
         }
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).armed.remove(call.object)
+        let fault = self.seen.lock().unwrap_or_else(PoisonError::into_inner).armed.remove(call.object);
+        if fault.is_some() {
+            // A test that misleads nothing by mistake would pass.
+            tracing::warn!(object = call.object, ?fault, "misled");
+        }
+        fault
     }
 
     fn keep(&self, write: &Write) {

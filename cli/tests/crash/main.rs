@@ -3,9 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod ambiguous;
+mod killed;
+mod rows;
+mod situation;
 #[path = "../witness/mod.rs"]
 mod witness;
 mod workplace;
+mod zombies;
 
 use std::fs;
 

@@ -4,16 +4,23 @@ use std::{
     fmt::Write as _,
     fs,
     net::Ipv4Addr,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
+use penstock_executor::injection::land;
 use penstock_simulator::{Distribution, ProviderSettings, Server};
-use rustix::process::{Pid, Signal, kill_process};
+use penstock_storage::FileStore;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::{
+    process::{Child, Command},
+    task::spawn_blocking,
+    time::timeout,
+};
 
 use crate::witness::{Line, Moment, Witness};
 
@@ -26,12 +33,29 @@ pub(crate) struct Workplace {
     pub(crate) folder: TempDir,
     pub(crate) server: Server,
     pub(crate) witness: Witness,
+    in_flight: usize,
+    compose_limit: Option<usize>,
 }
 
 /// A command that is about to be run.
 pub(crate) struct Launch<'a> {
     place: &'a Workplace,
     command: Command,
+}
+
+/// What makes a job the one that a test needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) latency_ms: f64,
+    pub(crate) in_flight: usize,
+    pub(crate) deadline_seconds: Option<u32>,
+    pub(crate) compose_limit: Option<usize>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { latency_ms: 5.0, in_flight: IN_FLIGHT, deadline_seconds: None, compose_limit: None }
+    }
 }
 
 /// One run of the binary; what it says goes to a file.
@@ -44,22 +68,26 @@ pub(crate) struct Run {
 impl Workplace {
     /// A job of so many valid lines.
     pub(crate) async fn new(lines: usize) -> Self {
-        Self::of((0..lines).map(valid).collect()).await
+        Self::of((0..lines).map(valid).collect(), &Terms::default()).await
     }
 
-    /// A job of these lines with its texts.
-    pub(crate) async fn of(lines: Vec<(String, Line)>) -> Self {
+    /// A job of these lines, each with its text.
+    pub(crate) async fn of(lines: Vec<(String, Line)>, terms: &Terms) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (texts, lines): (Vec<String>, Vec<Line>) = lines.into_iter().unzip();
         fs::write(folder.path().join("input.jsonl"), texts.concat()).unwrap();
         // A zombie learns at its next checkpoint that it is one.
-        fs::write(folder.path().join("job.yaml"), "limits:\n  checkpoint_seconds: 1\n").unwrap();
+        let mut limits = "limits:\n  checkpoint_seconds: 1\n".to_owned();
+        if let Some(seconds) = terms.deadline_seconds {
+            writeln!(limits, "  deadline_seconds: {seconds}").unwrap();
+        }
+        fs::write(folder.path().join("job.yaml"), limits).unwrap();
         let mut settings = ProviderSettings::default();
-        settings.latency.start_ms = Distribution::Constant(5.0);
+        settings.latency.start_ms = Distribution::Constant(terms.latency_ms);
         settings.log.entries_in_memory = 100_000;
         let server = Server::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let witness = Witness::of(&folder.path().join("out"), lines);
-        Self { folder, server, witness }
+        Self { folder, server, witness, in_flight: terms.in_flight, compose_limit: terms.compose_limit }
     }
 
     pub(crate) fn output(&self) -> PathBuf {
@@ -81,9 +109,38 @@ impl Workplace {
             .arg("--job")
             .arg(self.folder.path().join("job.yaml"))
             .args(["--provider", "simulated", "--base-url", &self.server.base_url()])
-            .args(["--max-in-flight", &IN_FLIGHT.to_string()])
+            .args(["--max-in-flight", &self.in_flight.to_string()])
             .args(more);
+        self.launch(command)
+    }
+
+    /// `penstock cancel`.
+    pub(crate) fn cancel(&self) -> Launch<'_> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
+        command.arg("cancel").arg(self.output());
+        self.launch(command)
+    }
+
+    fn launch(&self, mut command: Command) -> Launch<'_> {
+        if let Some(limit) = self.compose_limit {
+            command.env("PENSTOCK_INJECT_COMPOSE_LIMIT", limit.to_string());
+        }
         Launch { place: self, command }
+    }
+
+    /// The folder for a write that is to land later.
+    fn kept(&self) -> PathBuf {
+        self.folder.path().join("kept")
+    }
+
+    /// Lets the write that a run has kept land now; whether it was applied.
+    pub(crate) async fn land(&self) -> bool {
+        land(&self.kept(), &self.store().await).await
+    }
+
+    /// The output's storage, to change an object as an operator or a broken disk would.
+    pub(crate) async fn store(&self) -> FileStore {
+        FileStore::open(self.output()).await.unwrap()
     }
 
     /// The same, started.
@@ -110,7 +167,7 @@ impl Workplace {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(PATIENCE, wait).await.expect("the run makes no progress");
+        timeout(PATIENCE, wait).await.expect("the run makes no progress");
     }
 
     /// How many requests were sent again.
@@ -131,6 +188,12 @@ impl Workplace {
 }
 
 impl Launch<'_> {
+    /// Lets this happen to the run; see `executor/src/injection.rs`.
+    pub(crate) fn inject(mut self, rules: &str) -> Self {
+        self.command.env("PENSTOCK_INJECT", rules).env("PENSTOCK_INJECT_KEPT", self.place.kept());
+        self
+    }
+
     pub(crate) fn start(mut self) -> Run {
         let folder = self.place.folder.path();
         let errors = tempfile::NamedTempFile::new_in(folder).unwrap().into_temp_path().keep().unwrap();
@@ -153,8 +216,11 @@ impl Run {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.id).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.id).unwrap()).unwrap()
     }
 
     /// The exit code; `None` for a process that was killed.
@@ -168,8 +234,24 @@ impl Run {
         assert_eq!(status.code(), Some(code), "{status}: {}", self.errors());
     }
 
-    async fn status(&mut self) -> ExitStatus {
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("the run does not end").unwrap()
+    /// Waits for it to be killed by the step that was to kill it.
+    pub(crate) async fn is_killed(&mut self) {
+        let status = self.status().await;
+        assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{status}: {}", self.errors());
+    }
+
+    /// Waits until it is stopped (`true`) or has ended.
+    pub(crate) async fn is_stopped(&self) -> bool {
+        let pid = self.pid();
+        let wait = spawn_blocking(move || {
+            let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            waitid(WaitId::Pid(pid), options).unwrap().is_some_and(|status| status.stopped())
+        });
+        timeout(PATIENCE, wait).await.expect("the run neither stops nor ends").unwrap()
+    }
+
+    pub(crate) async fn status(&mut self) -> ExitStatus {
+        timeout(PATIENCE, self.child.wait()).await.expect("the run does not end").unwrap()
     }
 
     /// What it has said on stderr.
@@ -184,6 +266,12 @@ pub(crate) fn valid(ordinal: usize) -> (String, Line) {
     let mut text = String::new();
     writeln!(text, r#"{{"prompt_id":{id},"prompt":"{prompt}"}}"#).unwrap();
     (text, Line { id, prompt, rejected: false })
+}
+
+/// A line that validation rejects, although its id can be read.
+pub(crate) fn invalid(ordinal: usize) -> (String, Line) {
+    let id = Value::from(10 * ordinal);
+    (format!("{{\"prompt_id\":{id},\"prompt\":7}}\n"), Line { id, prompt: String::new(), rejected: true })
 }
 
 /// Removes everything that runs have left on their own machine only.

@@ -81,8 +81,8 @@ pub(crate) fn epoch_of(part: &str) -> u64 {
     part.rsplit('/').next().unwrap().split('-').next().unwrap().parse().unwrap()
 }
 
-/// The lines held by parts that are listed, or that the next claimant must adopt.
-pub(crate) fn held(output: &Path) -> BTreeSet<u64> {
+/// The lines held by whole parts that are listed, or that the next claimant must adopt.
+pub(super) fn held(output: &Path, damaged: &BTreeSet<String>) -> BTreeSet<u64> {
     let state = document(output, "state.json");
     let sealed = state.as_ref().map_or(0, |state| state["sealed"].as_u64().unwrap());
     let listed = state.as_ref().map(listed).unwrap_or_default();
@@ -90,6 +90,7 @@ pub(crate) fn held(output: &Path) -> BTreeSet<u64> {
         .into_iter()
         .map(|name| format!("parts/{name}"))
         .filter(|name| listed.contains_key(name) || epoch_of(name) > sealed)
+        .filter(|name| !damaged.contains(name))
         .filter_map(|name| records(&read(&output.join(name))?).ok())
         .flatten()
         .map(|record| record.ordinal)

@@ -71,7 +71,7 @@ impl Witness {
 
     /// What is safe now, while no executor lives: no later request may be for one of these lines (T5).
     pub(crate) fn moment(&self, log: &[LogEntry]) -> Moment {
-        Moment { requests: log.len(), held: folder::held(&self.output) }
+        Moment { requests: log.len(), held: folder::held(&self.output, &self.watcher.damaged()) }
     }
 
     /// Which requests were for which line.
@@ -88,7 +88,7 @@ impl Witness {
     /// Ends the watch; every check over time must have held, and what is published must still be there.
     pub(crate) fn finish(self) -> Published {
         let problems = self.watcher.finish();
-        assert!(problems.is_empty(), "{}: {problems:#?}", self.output.display());
+        assert!(problems.is_empty(), "{}: {}", self.output.display(), problems.join("; "));
         published::check(&self.output, &self.lines)
             .unwrap_or_else(|problem| panic!("{}: {problem}", self.output.display()))
     }

@@ -36,7 +36,7 @@ const UNDONE: [&str; 3] = ["cancelled", "expired", "abandoned"];
 pub(super) struct Watcher {
     over: Arc<AtomicBool>,
     damaged: Arc<Mutex<BTreeSet<String>>>,
-    thread: JoinHandle<Vec<String>>,
+    thread: Option<JoinHandle<Vec<String>>>,
 }
 
 impl Watcher {
@@ -67,17 +67,30 @@ impl Watcher {
             watch.look_at_state();
             watch.problems.into_iter().collect()
         });
-        Self { over, damaged, thread }
+        Self { over, damaged, thread: Some(thread) }
     }
 
     pub(super) fn expect_damage(&self, name: &str) {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
     }
 
+    /// What the test has damaged.
+    pub(super) fn damaged(&self) -> BTreeSet<String> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What was wrong.
-    pub(super) fn finish(self) -> Vec<String> {
+    pub(super) fn finish(mut self) -> Vec<String> {
         self.over.store(true, Relaxed);
-        self.thread.join().expect("the watch goes on to its end")
+        let thread = self.thread.take().expect("a watch ends once");
+        thread.join().expect("the watch goes on to its end")
+    }
+}
+
+impl Drop for Watcher {
+    /// A test that fails must not leave its watch running.
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
     }
 }
 

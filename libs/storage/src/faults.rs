@@ -60,6 +60,7 @@ pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
     keep: Keeper,
+    compose_limit: Option<usize>,
     calls: AtomicU64,
     late: Mutex<Vec<LateWrite>>,
 }
@@ -112,13 +113,20 @@ impl<S: Store> FaultyStore<S> {
     /// Lets the calls to `inner` go wrong as `plan` says.
     pub fn new(inner: S, plan: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
         let (calls, late) = (AtomicU64::new(0), Mutex::default());
-        Self { inner, plan: Box::new(plan), keep: Box::new(drop), calls, late }
+        let compose_limit = inner.compose_limit();
+        Self { inner, plan: Box::new(plan), keep: Box::new(drop), compose_limit, calls, late }
     }
 
     /// Gives writes that meet [`Fault::Kept`] to `keep`.
     #[must_use]
     pub fn keeping(self, keep: impl Fn(Write) + Send + Sync + 'static) -> Self {
         Self { keep: Box::new(keep), ..self }
+    }
+
+    /// Says that one compose call takes at most so many sources, as some stores do.
+    #[must_use]
+    pub fn composing_at_most(self, sources: usize) -> Self {
+        Self { compose_limit: Some(sources), ..self }
     }
 
     /// The store behind the faults.
@@ -236,7 +244,7 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     fn compose_limit(&self) -> Option<usize> {
-        self.inner.compose_limit()
+        self.compose_limit
     }
 
     async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
