@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    fs,
+    fs::{self, File},
     net::Ipv4Addr,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
@@ -13,7 +13,10 @@ use std::{
 use penstock_executor::injection::land;
 use penstock_simulator::{Distribution, ProviderSettings, Server};
 use penstock_storage::FileStore;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::{
+    fs::{FlockOperation, flock},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid},
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
@@ -168,6 +171,25 @@ impl Workplace {
             }
         };
         timeout(PATIENCE, wait).await.expect("the run makes no progress");
+    }
+
+    /// Stops a run, but not within a write: there it would hold the lock of the folder, and its successor wait for it.
+    pub(crate) async fn suspend(&self, run: &Run) {
+        loop {
+            run.signal(Signal::STOP);
+            assert!(run.is_stopped().await, "the run has ended: {}", run.errors());
+            if !self.is_locked() {
+                return;
+            }
+            run.signal(Signal::CONT);
+        }
+    }
+
+    /// Whether somebody is within a write of the output.
+    pub(crate) fn is_locked(&self) -> bool {
+        // Before the first write there is no lock.
+        File::open(self.output().join(".penstock/lock"))
+            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
     }
 
     /// How many requests were sent again.

@@ -1,19 +1,13 @@
 //! Every step again, with a zombie: a run is stopped there, a successor takes the job over, and the zombie wakes when the
 //! successor has sealed, frozen or published (T7). It exits 76, or with the receipt, and what is published stays.
 
-use std::fs::File;
-
 use penstock_job::Step;
-use rustix::{
-    fs::{FlockOperation, flock},
-    process::Signal,
-};
+use rustix::process::Signal;
 
 use crate::{
     killed::{expected_code, resume},
     rows::run_all,
     situation::{Situation, situations, time},
-    workplace::Workplace,
 };
 
 /// How often a row is begun anew before it fails.
@@ -63,7 +57,7 @@ async fn attempt(Row { step, situation, action, successor_at }: Row) -> bool {
     let rule = format!("{action}@{step}:{}", time(step));
     let mut zombie = situation.subject(&place).inject(&rule).start();
     assert!(zombie.is_stopped().await, "it does not come to its step: {}", zombie.errors());
-    if holds_the_lock(&place) {
+    if place.is_locked() {
         return false;
     }
     let mut successor = place.run(&["--take-over"]).inject(successor_at.unwrap_or_default()).start();
@@ -82,13 +76,6 @@ async fn attempt(Row { step, situation, action, successor_at }: Row) -> bool {
     let now = place.witness.finish();
     assert_eq!(published.unwrap_or_else(|| now.clone()), now);
     true
-}
-
-/// Whether somebody is within a write of the output.
-fn holds_the_lock(place: &Workplace) -> bool {
-    // Before the first write there is no lock.
-    File::open(place.output().join(".penstock/lock"))
-        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
 }
 
 #[tokio::test(flavor = "multi_thread")]
