@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::error::BenchError;
 
 /// Between two looks. Short against everything that is awaited.
-const LOOK: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The longest wait for anything that makes progress.
 const LIMIT: Duration = Duration::from_hours(1);

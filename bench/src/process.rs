@@ -4,13 +4,13 @@ use std::{
     fmt,
     fs::{self, File},
     path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use wait4::Wait4;
+use wait4::{ResUse, Wait4};
 
-use crate::error::BenchError;
+use crate::{error::BenchError, patience};
 
 /// Bytes of a failed program's stderr that are shown.
 const LAST_WORDS: usize = 600;
@@ -141,26 +141,64 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Waits until `condition` holds; it must do so before the process ends.
+    pub(crate) fn wait_for(
+        &mut self,
+        what: &'static str,
+        mut condition: impl FnMut() -> Result<bool, BenchError>,
+    ) -> Result<(), BenchError> {
+        let mut holds = false;
+        patience::wait_for(what, || {
+            // In this order: the process may do what is awaited, and end, between the two looks.
+            let is_over = self.stat()?.is_over;
+            holds = condition()?;
+            Ok(holds || is_over)
+        })?;
+        if holds {
+            return Ok(());
+        }
+        let status = self.reap()?.status;
+        Err(self.ended(status))
+    }
+
+    /// How long it has been on cores so far, all its threads together, in hundredths of a second.
+    pub(crate) fn busy(&self) -> Result<Duration, BenchError> {
+        Ok(self.stat()?.busy)
+    }
+
+    fn stat(&self) -> Result<Stat, BenchError> {
+        let id = self.child.as_ref().map_or(0, Child::id);
+        let path = PathBuf::from(format!("/proc/{id}/stat"));
+        let text = fs::read_to_string(&path).map_err(|source| BenchError::File { path, source })?;
+        Stat::read(&text).ok_or_else(|| BenchError::Answer { command: self.command.clone(), said: text })
+    }
+
     /// Waits for its end, which must be a success.
     pub(crate) fn finish(mut self) -> Result<Used, BenchError> {
-        let child = self.child.take().expect("invariant: nobody else waits");
-        let ended =
-            child.wait4().map_err(|source| BenchError::Start { command: self.command.clone(), source })?;
-        let wall = self.begun.elapsed();
+        let ended = self.reap()?;
+        let (wall, used) = (self.begun.elapsed(), ended.rusage);
         if !ended.status.success() {
-            return Err(BenchError::Ended {
-                command: self.command.clone(),
-                status: ended.status.to_string(),
-                words: last_words(&self.said),
-            });
+            return Err(self.ended(ended.status));
         }
-        let used = ended.rusage;
         Ok(Used { wall, busy: used.utime + used.stime, peak_bytes: used.maxrss })
     }
 
     /// Ends it as `kill -9` does, and returns when it is gone.
     pub(crate) fn kill(mut self) -> Result<(), BenchError> {
         self.end().map_err(|source| BenchError::Start { command: self.command.clone(), source })
+    }
+
+    fn reap(&mut self) -> Result<ResUse, BenchError> {
+        let child = self.child.take().expect("invariant: it is awaited once");
+        child.wait4().map_err(|source| BenchError::Start { command: self.command.clone(), source })
+    }
+
+    fn ended(&self, status: ExitStatus) -> BenchError {
+        BenchError::Ended {
+            command: self.command.clone(),
+            status: status.to_string(),
+            words: last_words(&self.said),
+        }
     }
 
     fn end(&mut self) -> std::io::Result<()> {
@@ -179,6 +217,27 @@ impl Drop for Running {
     }
 }
 
+/// What the system says of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    is_over: bool,
+    busy: Duration,
+}
+
+impl Stat {
+    /// Reads `/proc/<pid>/stat` (`proc_pid_stat(5)`).
+    fn read(text: &str) -> Option<Self> {
+        // The name stands in brackets and may hold anything. Behind it come the state and, as the 12th and 13th field,
+        // the time in user and kernel in ticks of 10 ms.
+        let fields: Vec<_> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks = |index: usize| fields.get(index)?.parse::<u64>().ok();
+        Some(Self {
+            is_over: *fields.first()? == "Z",
+            busy: Duration::from_millis(10 * (ticks(11)? + ticks(12)?)),
+        })
+    }
+}
+
 fn last_words(said: &Path) -> String {
     let text = fs::read(said).unwrap_or_default();
     let start = text.len().saturating_sub(LAST_WORDS);
@@ -188,4 +247,25 @@ fn last_words(said: &Path) -> String {
 /// The time of day, as every process of this machine sees it.
 pub(crate) fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_does_not_move_the_fields() {
+        let text = "7 (a) b (c)) R 1 7 7 0 -1 4194304 1 0 0 0 120 30 0 0 20 0 3 0 99 1000 10\n";
+        let expected = Stat { is_over: false, busy: Duration::from_millis(1_500) };
+        assert_eq!(Stat::read(text), Some(expected));
+        assert!(Stat::read(&text.replace(" R ", " Z ")).is_some_and(|stat| stat.is_over));
+    }
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let file = std::env::current_dir().unwrap().join("in.jsonl").display().to_string();
+        let invocation = Invocation::new(Cores::Second, Path::new("penstock"), ["validate", &file]);
+        let shown = invocation.variable("PENSTOCK_LOG", "off").to_string();
+        assert_eq!(shown, "PENSTOCK_LOG=off taskset --cpu-list 1 penstock validate in.jsonl");
+    }
 }

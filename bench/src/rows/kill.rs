@@ -6,7 +6,6 @@ use super::IN_FLIGHT;
 use crate::{
     error::BenchError,
     input::Format,
-    patience::wait_for,
     process::{Cores, Invocation, since_epoch},
     row::{Bound, Row, Unit},
     simulated::Simulated,
@@ -106,8 +105,8 @@ fn kill_after(
     provider: &mut Simulated,
     enough: usize,
 ) -> Result<(), BenchError> {
-    let running = run.start(&place.said())?;
-    wait_for("requests at the provider double", || Ok(provider.received()? >= enough))?;
+    let mut running = run.start(&place.said())?;
+    running.wait_for("requests at the provider double", || Ok(provider.received()? >= enough))?;
     running.kill()
 }
 

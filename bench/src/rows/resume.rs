@@ -18,17 +18,17 @@ pub(super) fn measure(place: &Workplace) -> Result<Vec<Row>, BenchError> {
     let output = place.output("out")?;
     let mut server = Answering::start(&place.own, Cores::Both)?;
     let run = place.penstock_run(Cores::Both, &input, &output, &server.url, IN_FLIGHT);
-    let running = run.start(&place.said())?;
-    wait_for("half of the job", || Ok(server.tally()?.requests >= lines / 2))?;
+    let mut running = run.start(&place.said())?;
+    running.wait_for("half of the job", || Ok(server.tally()?.requests >= lines / 2))?;
     running.kill()?;
     let mut seconds = Vec::new();
     for _ in 0..place.sizes.rounds {
         // What a killed process had written may still arrive.
         wait_for("the end of all connections", || Ok(server.tally()?.open == 0))?;
         server.reset()?;
-        let running = run.start(&place.said())?;
+        let mut running = run.start(&place.said())?;
         let begun = running.begun_at;
-        wait_for("the first request of a resumed job", || Ok(server.tally()?.requests > 0))?;
+        running.wait_for("the first request of a resumed job", || Ok(server.tally()?.requests > 0))?;
         seconds.push(server.tally()?.first.saturating_sub(begun).as_secs_f64());
         running.kill()?;
     }
