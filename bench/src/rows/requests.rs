@@ -107,12 +107,8 @@ fn compare(place: &Workplace, shape: Shape, format: Format) -> Result<Row, Bench
         }
     }
     place.remove(&place.output("out")?)?;
-    let rates = |rounds: &[Round]| rounds.iter().map(|round| round.rate).collect::<Vec<_>>();
-    let figure = ratios(&rates(&runs), &rates(&bares));
-    let core_times = |rounds: &[Round]| rounds.iter().map(|round| round.core_time).collect::<Vec<_>>();
-    let by_core = ratios(&core_times(&bares), &core_times(&runs)).median;
-    let mut details = vec![told("penstock run", &runs), told("bare loop", &bares)];
-    details.push(format!("by core time: {by_core:.2}, whoever else wanted the cores"));
+    let figure = faster(&runs, &bares);
+    let mut details = vec![told("penstock run", &runs), told("bare loop", &bares), by_core(&runs, &bares)];
     details.extend(ceiling(place, shape, &server.url, &mut commands));
     Ok(Row {
         measure: format!(
@@ -128,6 +124,18 @@ fn compare(place: &Workplace, shape: Shape, format: Format) -> Result<Row, Bench
         details,
         commands,
     })
+}
+
+/// How many times the other's rate a client has, round by round.
+pub(super) fn faster(rounds: &[Round], others: &[Round]) -> Spread {
+    let rates = |rounds: &[Round]| rounds.iter().map(|round| round.rate).collect::<Vec<_>>();
+    ratios(&rates(rounds), &rates(others))
+}
+
+/// The same by what each request took of a core, which matters where the rates do not: others wanted the cores too.
+pub(super) fn by_core(rounds: &[Round], others: &[Round]) -> String {
+    let core_times = |rounds: &[Round]| rounds.iter().map(|round| round.core_time).collect::<Vec<_>>();
+    format!("by core time: {:.2}", ratios(&core_times(others), &core_times(rounds)).median)
 }
 
 /// The medians of a client's rounds.

@@ -2,7 +2,7 @@
 
 use super::{
     IN_FLIGHT,
-    requests::{Round, round, told},
+    requests::{by_core, faster, round, told},
 };
 use crate::{
     answering::Answering,
@@ -10,7 +10,6 @@ use crate::{
     input::Format,
     process::{Cores, Invocation},
     row::{Bound, Row, Unit},
-    spread::ratios,
     workplace::Workplace,
 };
 
@@ -34,8 +33,7 @@ pub(super) fn measure(place: &Workplace) -> Result<Vec<Row>, BenchError> {
         }
     }
     place.remove(&place.output("out")?)?;
-    let rates = |rounds: &[Round]| rounds.iter().map(|round| round.rate).collect::<Vec<_>>();
-    let figure = ratios(&rates(&runs), &rates(&scripts));
+    let figure = faster(&runs, &scripts);
     Ok(vec![Row {
         measure: "requests/s of `penstock run` over those of a Python `aiohttp` script, one core each"
             .to_owned(),
@@ -44,7 +42,11 @@ pub(super) fn measure(place: &Workplace) -> Result<Vec<Row>, BenchError> {
         unit: Unit::Times,
         figure,
         judged: figure.median,
-        details: vec![told("penstock run", &runs), told("aiohttp script", &scripts)],
+        details: vec![
+            told("penstock run", &runs),
+            told("aiohttp script", &scripts),
+            by_core(&runs, &scripts),
+        ],
         commands,
     }])
 }
