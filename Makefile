@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz bench model run
+.PHONY: test format lint docs unit schemas fuzz soak bench model run
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -35,6 +35,14 @@ fuzz:
 			target/fuzz/$$target fuzz/corpus/$$target \
 			-- -max_total_time=$(SECONDS) -timeout=10 -print_final_stats=1 || exit 1; \
 	done
+
+# Runs jobs that are killed, paused, overtaken and misled, each drawn from SEED, for so many seconds, and accounts for every
+# line. ROUND=3 repeats one round of a seed.
+soak: SECONDS ?= 600
+soak: SEED ?= 1
+soak:
+	cargo test --locked --package penstock --test soak -- \
+		--seed $(SEED) $(if $(ROUND),--round $(ROUND),--seconds $(SECONDS))
 
 # Measures this machine with the release build (docs/benchmarks.md). ROWS=requests,validation takes only these subjects,
 # LINES=1000000 a smaller input for the memory rows, QUICK=1 little of everything, JSON=1 prints JSON.
