@@ -68,17 +68,30 @@ impl Answering {
 
     fn order(&mut self, order: &str) -> Result<Tally, BenchError> {
         let stdin = self.stdin.as_mut().expect("invariant: only dropping closes it");
-        let failed = |source| BenchError::Start { command: self.command.clone(), source };
-        writeln!(stdin, "{order}").map_err(failed)?;
+        if writeln!(stdin, "{order}").is_err() {
+            return Err(self.ended());
+        }
         let said = self.hear()?;
         serde_json::from_str(&said).map_err(|_| self.misunderstood(said))
     }
 
+    /// The next line that it says.
     fn hear(&mut self) -> Result<String, BenchError> {
         let mut said = String::new();
-        let failed = |source| BenchError::Start { command: self.command.clone(), source };
-        self.stdout.read_line(&mut said).map_err(failed)?;
-        Ok(said.trim().to_owned())
+        match self.stdout.read_line(&mut said) {
+            Ok(length) if length > 0 => Ok(said.trim().to_owned()),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// How it ended, now that it can neither be told anything nor says anything.
+    fn ended(&mut self) -> BenchError {
+        drop(self.stdin.take());
+        let status = match self.child.wait() {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        BenchError::Ended { command: self.command.clone(), status, words: "see above".to_owned() }
     }
 
     fn misunderstood(&self, said: String) -> BenchError {

@@ -57,13 +57,17 @@ struct Finished {
 }
 
 pub(super) fn measure(place: &Workplace) -> Result<Vec<Row>, BenchError> {
-    let jobs = (0..place.sizes.rounds).map(|_| run(place)).collect::<Result<Vec<_>, _>>()?;
-    let last = jobs.last().expect("invariant: a row has at least one round");
-    Ok(vec![finalising(place, &jobs, last), objects(place, last)])
+    let mut rows = Vec::new();
+    for format in Format::ALL {
+        let jobs = (0..place.sizes.rounds).map(|_| run(place, format)).collect::<Result<Vec<_>, _>>()?;
+        let last = jobs.last().expect("invariant: a row has at least one round");
+        rows.extend([finalising(place, format, &jobs, last), objects(place, format, last)]);
+    }
+    Ok(rows)
 }
 
-fn run(place: &Workplace) -> Result<Finished, BenchError> {
-    let input = place.input(Format::Prompts, place.sizes.job_lines)?;
+fn run(place: &Workplace, format: Format) -> Result<Finished, BenchError> {
+    let input = place.input(format, place.sizes.job_lines)?;
     let output = place.output("out")?;
     let mut server = Answering::start(&place.own, Cores::Both)?;
     let run = place.penstock_run(Cores::Both, &input, &output, &server.url, IN_FLIGHT);
@@ -97,15 +101,16 @@ fn copy(output: &Path, receipt: &Receipt) -> Result<(Duration, u64), BenchError>
     Ok((begun.elapsed(), receipt.outputs.iter().map(|published| published.size_bytes).sum()))
 }
 
-fn finalising(place: &Workplace, jobs: &[Finished], last: &Finished) -> Row {
+fn finalising(place: &Workplace, format: Format, jobs: &[Finished], last: &Finished) -> Row {
     let seconds =
         |of: fn(&Finished) -> Duration| jobs.iter().map(|job| of(job).as_secs_f64()).collect::<Vec<_>>();
     let (finalising, copying) = (seconds(|job| job.finalising), seconds(|job| job.copying));
     let figure = ratios(&finalising, &copying);
     Row {
         measure: format!(
-            "from the last answer to the exit over copying the same bytes, {} outcomes on file://",
-            grouped(number(place.sizes.job_lines))
+            "from the last answer to the exit over copying the same bytes, {} outcomes on file://, {}",
+            grouped(number(place.sizes.job_lines)),
+            format.name()
         ),
         floor: Bound::AtMost(1.5),
         aim: Some(Bound::AtMost(1.0)),
@@ -123,7 +128,7 @@ fn finalising(place: &Workplace, jobs: &[Finished], last: &Finished) -> Row {
     }
 }
 
-fn objects(place: &Workplace, job: &Finished) -> Row {
+fn objects(place: &Workplace, format: Format, job: &Finished) -> Row {
     let (parts, published) = (job.receipt.parts.count, job.receipt.outputs.len() as u64);
     let timed = job.whole.as_secs() / CHECKPOINT_SECONDS;
     let states = job.state.write.saturating_sub(timed);
@@ -133,8 +138,9 @@ fn objects(place: &Workplace, job: &Finished) -> Row {
     let sum = number(parts + between + published + states + documents);
     Row {
         measure: format!(
-            "parts, compose and fixed objects, {} lines",
-            grouped(number(place.sizes.job_lines))
+            "parts, compose and fixed objects, {} lines, {}",
+            grouped(number(place.sizes.job_lines)),
+            format.name()
         ),
         floor: Bound::AtMost(2_100.0),
         aim: Some(Bound::AtMost(2_075.0)),
