@@ -141,7 +141,7 @@ pub(crate) async fn answer(
     ingesting.join().await?;
     // The learner's memory moves from the pacing into the state.
     ledger.remember(None).await;
-    answered
+    Ok(answered)
 }
 
 /// The running loops and the levers to end them.
@@ -159,12 +159,7 @@ struct Loops<'a> {
 }
 
 impl Loops<'_> {
-    async fn until_done(
-        &self,
-        modified: &CancellationToken,
-        stop: &Stop,
-        created_at_ms: u64,
-    ) -> Result<Answer, RunError> {
+    async fn until_done(&self, modified: &CancellationToken, stop: &Stop, created_at_ms: u64) -> Answer {
         let deadline = async {
             match self.timing.window {
                 Some(window) => tokio::time::sleep(remaining(window, created_at_ms)).await,
@@ -175,29 +170,32 @@ impl Loops<'_> {
             // A dispatch that ends because the input changed says so first.
             biased;
             () = modified.cancelled() => EndingRequest::input_modified(),
-            () = self.dispatched.cancelled() => return Ok(Answer::Complete),
-            () = stop.wait() => return Ok(self.drain(stop).await),
+            () = self.dispatched.cancelled() => return Answer::Complete,
+            () = stop.wait() => return self.drain(stop).await,
             () = deadline => EndingRequest::expired(),
         };
-        let ended = tokio::select! {
-            ended = self.end(&request) => ended,
-            () = self.halt.wait() => Ok(()),
-            () = stop.wait() => return Ok(self.drain(stop).await),
-        };
-        ended.map(|()| Answer::Complete)
+        tokio::select! {
+            () = self.end(&request) => {}
+            () = self.halt.wait() => {}
+            () = stop.wait() => return self.drain(stop).await,
+        }
+        Answer::Complete
     }
 
     /// E1-E3: no further request; the ending is stored; what is in flight is awaited.
-    async fn end(&self, request: &EndingRequest) -> Result<(), RunError> {
+    async fn end(&self, request: &EndingRequest) {
         self.modes.send_replace(Mode::Drain);
-        self.ledger.end(request).await?;
+        if let Err(cause) = self.ledger.end(request).await {
+            // Whoever has lost the claim stores nothing more and awaits no answer.
+            self.halt.because(cause);
+            return;
+        }
         let wait = match request.reason {
             EndingReason::Expired => EXPIRED_WAIT,
             EndingReason::Cancelled | EndingReason::Abandoned => self.timing.request_timeout,
         };
         self.await_answers(Instant::now() + wait).await;
         self.steps.after(Step::Drain).await;
-        Ok(())
     }
 
     /// R7: stop dispatch; store at once; await answers and store them as they come; leave in time.

@@ -1,6 +1,6 @@
 //! Executors that follow or overlap one another.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use penstock_executor::{Finished, RunError, Stop};
 use penstock_simulator::Distribution;
@@ -27,6 +27,30 @@ async fn of_two_executors_the_newcomer_wins_and_the_older_changes_nothing() {
     assert!(matches!(older.await.unwrap(), Err(RunError::ClaimLost)));
     assert!(matches!(newer.await.unwrap().unwrap(), Finished::Published { .. }));
     scenario.published().await.assert_completed();
+}
+
+#[tokio::test]
+async fn who_learns_at_the_ending_that_the_claim_is_lost_awaits_no_answer() {
+    let mut scenario = Scenario::prompts(2).await;
+    let mut settings = quick();
+    settings.latency.start_ms = Distribution::Constant(600_000.0);
+    scenario.server.update(settings).unwrap();
+    scenario.spec.limits.deadline_seconds = 2.try_into().ok();
+    scenario.validate().await;
+    let older = tokio::spawn(run_within(scenario.job().await, Stop::new()));
+    while scenario.names().await.iter().all(|name| name != "state.json") {
+        tokio::task::yield_now().await;
+    }
+    let mut newcomer = scenario.job().await;
+    newcomer.scratch = scenario.folder.path().join("another scratch");
+    let newer = tokio::spawn(run_within(newcomer, Stop::new()));
+    while scenario.state().await.epoch.0 < 2 {
+        tokio::task::yield_now().await;
+    }
+    let ended = tokio::time::timeout(Duration::from_secs(20), older).await.expect("it awaits its answers");
+    assert!(matches!(ended.unwrap(), Err(RunError::ClaimLost)));
+    newer.abort();
+    let _ = newer.await;
 }
 
 #[tokio::test]
