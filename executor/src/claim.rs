@@ -91,6 +91,7 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
     let mut claimed = Claimed { state, object, validation, rejected };
     // C5: what is frozen can only be published.
     if claimed.state.phase == Phase::Running {
+        output.steps().before(Step::Adopt).await;
         let adopted = adopt::adopt(output, &mut claimed).await?;
         output.steps().after(Step::Adopt).await;
         seal::seal(&mut claimed, adopted, board).await?;

@@ -93,6 +93,7 @@ impl Undone {
         record: Entry,
         entries: &mpsc::Sender<Entry>,
     ) -> Result<(), mpsc::error::SendError<Entry>> {
+        self.steps.before(Step::RecordUndone).await;
         entries.send(record).await?;
         self.steps.after(Step::RecordUndone).await;
         Ok(())

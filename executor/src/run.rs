@@ -262,6 +262,7 @@ impl Settling<'_> {
 
     /// Answers that earlier incarnations on this machine had received are stored before anything is sent.
     async fn recover(&self) -> Result<u32, RunError> {
+        self.job.steps.before(Step::Recover).await;
         let (epoch, completed, total) =
             self.ledger.look(|state, _| (state.epoch, state.completed.clone(), lines(state))).await;
         let rejected = Arc::clone(self.ledger.rejected());

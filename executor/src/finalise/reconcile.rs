@@ -66,6 +66,7 @@ impl Books {
 
 /// Reads everything; corrects the manifest where it does not hold.
 pub(crate) async fn reconcile(output: &Output, ledger: &Ledger) -> Result<Reconciled, RunError> {
+    output.steps().before(Step::Reconcile).await;
     let books = ledger.look(Books::of).await;
     let mut finals = finals::plan(&books.rejected_files, &books.parts, FINAL_SIZE_LIMIT);
     let found = read(output, &books, &mut finals).await?;

@@ -145,7 +145,7 @@ impl Executor {
     }
 
     /// The lines that have an outcome here: listed, or in scratch (R1).
-    pub(crate) fn held(&self) -> Lines {
+    pub fn held(&self) -> Lines {
         self.book.completed().and(self.scratch().lines())
     }
 

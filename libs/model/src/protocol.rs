@@ -112,6 +112,13 @@ impl Protocol {
         }
     }
 
+    /// What can happen in a state.
+    pub fn possible(self, state: &State) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.actions(state, &mut actions);
+        actions
+    }
+
     fn steps(self, state: &State, executor: &Executor) -> Vec<(Step, Subject)> {
         let mut steps = Vec::new();
         claim::steps(executor, &mut steps);

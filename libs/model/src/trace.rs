@@ -40,6 +40,11 @@ impl Trace {
         trace
     }
 
+    /// What it is a walk through.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
     /// What happens, in order.
     pub fn moments(&self) -> &[Moment] {
         &self.moments
@@ -74,17 +79,23 @@ impl fmt::Display for Trace {
     }
 }
 
-/// A walk of at most `length` random actions, which `seed` determines, and from its end the shortest way to a receipt.
-pub fn random(protocol: Protocol, seed: u64, length: usize) -> Trace {
+/// A walk of at most `length` random actions, which `seed` determines, and then on by random steps without faults until
+/// there is a receipt and nothing is left to be done. `allows` may leave out what a test cannot bring about.
+pub fn random(
+    protocol: Protocol,
+    seed: u64,
+    length: usize,
+    allows: impl Fn(&Trace, &Action) -> bool,
+) -> Trace {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut trace = Trace::of(protocol, []);
-    for _ in 0..length {
-        let mut actions = Vec::new();
-        protocol.actions(&trace.last(), &mut actions);
-        let Some(action) = random.choice(actions) else { break };
+    loop {
+        let is_free = trace.moments.len() < length;
+        let mut actions = protocol.possible(&trace.last());
+        actions.retain(|action| (is_free || !action.is_fault()) && allows(&trace, action));
+        let Some(action) = random.choice(actions) else { return trace };
         trace.extend([action]);
     }
-    trace.finished()
 }
 
 /// Shortest ways to every sort of action that is possible at all ([`Action::sort`]), each prolonged to a receipt. A sort
