@@ -130,7 +130,10 @@ impl Replay<'_> {
                 let process = self.process(number);
                 process.go(step, "", None)?;
                 let stores = |executor: &Executor| {
-                    Kind::ALL.into_iter().filter(|kind| !executor.open[*kind].is_empty()).collect::<Vec<_>>()
+                    Kind::ALL
+                        .into_iter()
+                        .filter(|kind| !executor.files.open[*kind].lines.is_empty())
+                        .collect::<Vec<_>>()
                 };
                 let kinds = then.map(stores).unwrap_or_default();
                 if kinds.is_empty() {
@@ -212,12 +215,12 @@ impl Replay<'_> {
         (before, me): (&State, &Executor),
         then: Option<&Executor>,
     ) -> Taken {
-        let part = me.closed[kind].map_or_else(
+        let part = me.files.closed[kind].map_or_else(
             || PartName { epoch: me.book.epoch, sequence: me.sequence + 1, kind },
-            |closed| closed.name,
+            |closed| closed.part.name,
         );
         let listed = self.process(number).gate.look(|seen| seen.done(Step::List));
-        if me.closed[kind].is_some() {
+        if me.files.closed[kind].is_some() {
             let name = self.names.get(&part).cloned().ok_or("the model uploads an unknown part again")?;
             let process = self.process(number);
             if before.storage.part(part).is_some() {

@@ -60,7 +60,7 @@ fn is_closed(trace: &Trace, number: Incarnation, kind: Kind) -> bool {
             _ => None,
         };
         let is_long = matches!(taken, Some(Step::Checkpoint | Step::End));
-        closed = !me.open[kind].is_empty() && (closed || is_long);
+        closed = !me.files.open[kind].lines.is_empty() && (closed || is_long);
         // Answers are not awaited for so long once the ending is stored.
         let awaits = me.stage == Stage::Answering && me.book.ending;
         given_up = awaits && (given_up || taken == Some(Step::Checkpoint));

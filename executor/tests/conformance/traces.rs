@@ -5,10 +5,11 @@ use std::{
     thread,
 };
 
-use penstock_job::layout::Kind;
+use penstock_job::{Step, layout::Kind};
 use penstock_model::{
-    Configuration, Faults, Omission, Protocol, State, Trace,
+    Action, Configuration, Fate, Faults, Omission, Protocol, State, Subject, Trace,
     process::{Process, Stage},
+    scratch::Taken,
     trace,
 };
 
@@ -125,4 +126,38 @@ fn the_code_diverges_from_a_model_without_the_writers_name() {
 fn the_code_diverges_from_a_model_without_the_endings_decision() {
     let recorded = |state: &State| state.storage.parts.iter().any(|part| part.name.kind == Kind::Errors);
     diverges_without(Omission::Ending, recorded, "the store holds");
+}
+
+/// Where a later process has done that with the file of a process that still lives, its owner uploads it: replays this, and
+/// tells what the model says of the owner and whether its part is stored.
+fn uploads_where(is_taken: impl Fn(Taken) -> bool) -> (Process, bool) {
+    let protocol = Protocol { configuration: SMALLEST };
+    let wanted = |state: &State| {
+        let Process::Alive(owner) = &state.processes[0] else { return false };
+        let open = owner.files.open[Kind::Results];
+        owner.stage == Stage::Answering && !open.lines.is_empty() && is_taken(open.taken)
+    };
+    let way = trace::shortest_to(protocol, wanted).unwrap();
+    let actions = way.moments().iter().map(|moment| moment.action.clone());
+    let (step, subject) = (Step::Upload, Subject::Kind(Kind::Results));
+    let upload = Action::Take { process: 0, step, subject, fate: Fate::Told };
+    let way = Trace::of(protocol, actions.chain([upload]));
+    println!("{way}");
+    replay(protocol, &way).unwrap_or_else(|divergence| panic!("{divergence}"));
+    let last = way.last();
+    let is_stored = last.storage.parts.iter().any(|part| part.writer == 0);
+    (last.processes[0].clone(), is_stored)
+}
+
+#[test]
+fn a_file_that_is_only_copied_can_still_become_a_stray() {
+    let (owner, is_stored) =
+        uploads_where(|taken| matches!(taken, Taken::By(successors) if successors.contains(1)));
+    assert!(is_stored && matches!(owner, Process::Alive(_)), "{owner:?}");
+}
+
+#[test]
+fn who_would_upload_a_file_that_a_successor_has_deleted_exits() {
+    let (owner, is_stored) = uploads_where(|taken| taken == Taken::Deleted);
+    assert!(!is_stored && matches!(owner, Process::Gone(_)), "{owner:?}");
 }

@@ -16,6 +16,11 @@ impl<T> ByKind<T> {
     pub fn values(&self) -> impl Iterator<Item = &T> {
         [&self.results, &self.errors].into_iter()
     }
+
+    /// Both values, to be changed.
+    pub(crate) fn each_mut(&mut self) -> impl Iterator<Item = (Kind, &mut T)> {
+        [(Kind::Results, &mut self.results), (Kind::Errors, &mut self.errors)].into_iter()
+    }
 }
 
 impl<T> Index<Kind> for ByKind<T> {

@@ -87,22 +87,22 @@ impl Turn<'_> {
         }
     }
 
-    /// R3: the records that earlier incarnations left in scratch become this one's, and their files are deleted.
+    /// R3: the records that earlier incarnations have in scratch are copied. Their files are deleted once these are stored.
     pub(crate) fn recover(&mut self) -> Outcome {
         let mut taken = self.me.held();
         for process in &mut self.state.processes {
-            let scratch = match process {
-                Process::Gone(scratch) if scratch.epoch < self.me.book.epoch => std::mem::take(scratch),
+            let records = match process {
+                Process::Gone(left) if left.epoch() < self.me.book.epoch => left.copied_by(self.number),
                 Process::Alive(other) if is_earlier(other, self.me.book.epoch) => {
-                    other.files_taken |= !other.all_listed();
-                    other.scratch()
+                    other.files.copied_by(self.number)
                 }
                 _ => continue,
             };
             for kind in Kind::ALL {
-                let wanted = scratch.records[kind].without(taken);
+                let wanted = records[kind].without(taken);
                 taken = taken.and(wanted);
-                self.me.open[kind] = self.me.open[kind].and(wanted);
+                let open = &mut self.me.files.open[kind];
+                open.lines = open.lines.and(wanted);
             }
         }
         self.me.stage = Stage::Recovered;
@@ -110,9 +110,17 @@ impl Turn<'_> {
         Outcome::GoesOn
     }
 
-    /// C9: once everything recovered is stored, the process answers lines, or records undone ones.
+    /// R3 and C9: once everything recovered is stored, the files that it was copied from are deleted, and the process
+    /// answers lines, or records undone ones.
     pub(crate) fn go_on_if_stored(&mut self) {
         if self.me.stage == Stage::Recovered && self.me.all_listed() {
+            for process in &mut self.state.processes {
+                match process {
+                    Process::Unstarted => {}
+                    Process::Alive(other) => other.files.deleted_by(self.number),
+                    Process::Gone(left) => left.deleted_by(self.number),
+                }
+            }
             self.me.stage = if self.me.book.ending { Stage::Ending } else { Stage::Answering };
         }
     }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`configuration`] | how large the world is, which faults happen in it, which rule is left out |
 //! | [`action`] | what can happen: a step of a process, named as in the code, or a fault |
-//! | [`state`], [`storage`], [`process`], [`witness`] | the state: what is stored, what a process knows, what only a witness sees |
+//! | [`state`], [`storage`], [`scratch`], [`process`], [`witness`] | the state: what is stored, what is in files, what a process knows, what only a witness sees |
 //! | `turn`, `claim`, `run`, `finalise` | what each step does |
 //! | [`protocol`] | the transition system, as stateright's `Model` |
 //! | [`properties`] | what must hold in every state |
@@ -23,6 +23,7 @@ pub mod process;
 pub mod properties;
 pub mod protocol;
 mod run;
+pub mod scratch;
 mod search;
 pub mod state;
 pub mod storage;

@@ -1,11 +1,11 @@
 //! What one incarnation knows and holds. All of it but the scratch folder is gone when it ends.
 
-use penstock_job::{Epoch, Step, layout::Kind};
+use penstock_job::{Step, layout::Kind};
 
 use crate::{
-    by_kind::ByKind,
     lines::Lines,
-    storage::{Content, Part},
+    scratch::{Files, Left},
+    storage::Content,
 };
 
 /// One incarnation.
@@ -16,23 +16,7 @@ pub enum Process {
     /// Alive, perhaps superseded without knowing it.
     Alive(Executor),
     /// Ended; what it left in scratch.
-    Gone(Scratch),
-}
-
-/// The files of one incarnation in scratch; the default when there is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Scratch {
-    /// The epoch in their names.
-    pub epoch: Epoch,
-    /// The lines that they have records of.
-    pub records: ByKind<Lines>,
-}
-
-impl Scratch {
-    /// The lines of both kinds.
-    pub fn lines(&self) -> Lines {
-        self.records.values().copied().collect()
-    }
+    Gone(Left),
 }
 
 /// A living process.
@@ -50,14 +34,10 @@ pub struct Executor {
     pub dirty: bool,
     /// Lines whose requests are with the provider.
     pub in_flight: Lines,
-    /// Records in the part under construction, a file in scratch.
-    pub open: ByKind<Lines>,
-    /// A closed part that is not known to be durable; it is in scratch too.
-    pub closed: ByKind<Option<Part>>,
+    /// Its files in scratch: records that are not listed.
+    pub files: Files,
     /// The sequence of its newest part.
     pub sequence: u32,
-    /// A successor on the same machine has taken over its files in scratch.
-    pub files_taken: bool,
 }
 
 /// A write of `state.json` with fixed bytes and unknown fate (S2).
@@ -122,36 +102,24 @@ impl Executor {
             unsure: None,
             dirty: false,
             in_flight: Lines::NONE,
-            open: ByKind::default(),
-            closed: ByKind::default(),
+            files: Files::default(),
             sequence: 0,
-            files_taken: false,
         }
     }
 
-    /// Its files in scratch.
-    pub(crate) fn scratch(&self) -> Scratch {
-        let mut records = self.open;
-        for kind in Kind::ALL {
-            records[kind] = records[kind].and(self.closed[kind].map_or(Lines::NONE, |part| part.lines));
-        }
-        Scratch { epoch: self.book.epoch, records }
+    /// The files that stay when it ends.
+    pub(crate) fn left_behind(&self) -> Left {
+        self.files.left_behind(self.book.epoch)
     }
 
-    /// The files that stay when it ends: none where a successor has taken them over.
-    pub(crate) fn left_behind(&self) -> Scratch {
-        let scratch = self.scratch();
-        if self.files_taken || scratch.lines().is_empty() { Scratch::default() } else { scratch }
-    }
-
-    /// The lines that have an outcome here: listed, or in scratch (R1).
+    /// The lines that have an outcome here: listed, or in its files (R1).
     pub fn held(&self) -> Lines {
-        self.book.completed().and(self.scratch().lines())
+        self.book.completed().and(self.files.lines())
     }
 
     /// Whether everything that it holds is listed (F1).
     pub(crate) fn all_listed(&self) -> bool {
-        self.scratch().lines().is_empty()
+        self.files.lines().is_empty()
     }
 
     /// Whether it has stored the ending: it is in the book, and not only on its way (E2).

@@ -8,8 +8,9 @@ use crate::{
     claim,
     configuration::Configuration,
     finalise,
-    process::{Executor, Process, Scratch, Stage},
+    process::{Executor, Process, Stage},
     properties, run,
+    scratch::Left,
     state::State,
     storage::{Incarnation, Storage, Write},
     turn::Turn,
@@ -63,7 +64,7 @@ impl Model for Protocol {
             Action::Take { process, step: Step::Look, .. } => {
                 let number = usize::from(process);
                 let started =
-                    claim::look(&state).map_or_else(|| Process::Gone(Scratch::default()), Process::Alive);
+                    claim::look(&state).map_or_else(|| Process::Gone(Left::default()), Process::Alive);
                 // A replacement is one more than there were.
                 state.processes.resize(state.processes.len().max(number + 1), Process::Unstarted);
                 state.processes[number] = started;
@@ -199,8 +200,8 @@ fn crash(state: &mut State, process: Incarnation, scratch_lost: bool) {
     if scratch_lost {
         state.faults.lost_scratch -= 1;
         for other in &mut state.processes {
-            if let Process::Gone(scratch) = other {
-                *scratch = Scratch::default();
+            if let Process::Gone(left) = other {
+                *left = Left::default();
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::{
     configuration::{Configuration, Omission},
     lines::Lines,
     process::{Executor, Stage},
+    scratch::{Closed, Files, Open, Taken},
     state::State,
     storage::{Part, Write},
     turn::{Outcome, Turn, Written},
@@ -29,7 +30,7 @@ pub(crate) fn steps(
     let undone = undone(executor, Lines::first(configuration.lines));
     let writing = executor.unsure.as_ref().map(|unsure| unsure.step);
     for kind in Kind::ALL {
-        if executor.closed[kind].is_some() || !executor.open[kind].is_empty() {
+        if !executor.files.of_kind(kind).is_empty() {
             steps.push((Step::Upload, Subject::Kind(kind)));
         }
     }
@@ -56,7 +57,7 @@ pub(crate) fn steps(
         }
         Stage::Ending => {
             // In the order of the input.
-            if executor.scratch().records[Kind::Results].is_empty()
+            if executor.files.of_kind(Kind::Results).is_empty()
                 && let Some(line) = undone.iter().next()
             {
                 steps.push((Step::RecordUndone, Subject::Line(line)));
@@ -84,30 +85,31 @@ impl Turn<'_> {
     }
 
     fn record(&mut self, kind: Kind, line: u8) -> Outcome {
-        self.me.open[kind] = self.me.open[kind].and(Lines::one(line));
+        let open = &mut self.me.files.open[kind];
+        open.lines = open.lines.and(Lines::one(line));
         Outcome::GoesOn
     }
 
     /// S3: name and bytes are fixed before the first attempt. Once known to be durable the part is listed (R3).
     pub(crate) fn upload(&mut self, kind: Kind) -> Outcome {
-        if self.me.files_taken {
-            // The file is gone: its records belong to a successor.
-            return Outcome::Exits;
-        }
-        let part = self.me.closed[kind].unwrap_or_else(|| {
+        let files = &mut self.me.files;
+        let closed = *files.closed[kind].get_or_insert_with(|| {
             self.me.sequence += 1;
             let name = PartName { epoch: self.me.book.epoch, sequence: self.me.sequence, kind };
-            Part { name, lines: std::mem::take(&mut self.me.open[kind]), writer: self.number }
+            let Open { lines, taken } = std::mem::take(&mut files.open[kind]);
+            Closed { part: Part { name, lines, writer: self.number }, taken }
         });
-        self.me.closed[kind] = Some(part);
+        let part = closed.part;
         let durable = match self.state.storage.part(part.name) {
             Some(stored) if *stored == part => true,
             // Another process uses this epoch.
             Some(_) => return Outcome::Exits,
+            // A successor has stored its records and deleted it.
+            None if closed.taken == Taken::Deleted => return Outcome::Exits,
             None => self.create(Write::Part(part)),
         };
         if durable {
-            self.me.closed[kind] = None;
+            self.me.files.closed[kind] = None;
             self.me.book.list(part);
             self.me.dirty = true;
             self.go_on_if_stored();
@@ -172,8 +174,10 @@ pub(crate) fn in_doubt(state: &State, executor: &Executor, step: Step, subject: 
             executor.current
         }
         (Step::Upload, Subject::Kind(kind)) => {
-            !executor.files_taken
-                && executor.closed[kind].is_none_or(|part| storage.part(part.name).is_none())
+            let Files { open, closed } = &executor.files;
+            let taken = closed[kind].map_or(open[kind].taken, |closed| closed.taken);
+            taken != Taken::Deleted
+                && closed[kind].is_none_or(|closed| storage.part(closed.part.name).is_none())
         }
         (Step::ComposeFinal, Subject::Kind(kind)) => {
             storage.finals[kind].is_none() && storage.has(&executor.book.of_kind(kind))

@@ -3,7 +3,8 @@
 use crate::{
     configuration::Faults,
     lines::Lines,
-    process::{Process, Scratch},
+    process::{Process, Stage},
+    scratch::{Left, Takers},
     storage::{Incarnation, Storage, Write},
     witness::Witness,
 };
@@ -68,9 +69,24 @@ impl State {
             // Nothing is sent any more by whoever holds the job, so nothing is recovered or owed.
             self.witness.owed = Lines::NONE;
             for process in &mut self.processes {
-                if let Process::Gone(scratch) = process {
-                    *scratch = Scratch::default();
+                if let Process::Gone(left) = process {
+                    *left = Left::default();
                 }
+            }
+        }
+        // Who has ended, or was told to stop, deletes nothing any more.
+        let recovers =
+            |process: &Process| matches!(process, Process::Alive(me) if me.stage == Stage::Recovered);
+        let recovering: Takers = (0..)
+            .zip(&self.processes)
+            .filter(|(_, process)| recovers(process))
+            .map(|(number, _)| number)
+            .collect();
+        for process in &mut self.processes {
+            match process {
+                Process::Unstarted => {}
+                Process::Alive(executor) => executor.files.only_taken_by(recovering),
+                Process::Gone(left) => left.only_taken_by(recovering),
             }
         }
     }

@@ -6,7 +6,8 @@ use penstock_job::Step;
 use crate::{
     action::Fate,
     configuration::{Configuration, Omission},
-    process::{Executor, Process, Scratch, Unsure},
+    process::{Executor, Process, Unsure},
+    scratch::Left,
     state::State,
     storage::{Content, Incarnation, Write, Writer},
 };
@@ -57,7 +58,7 @@ impl Turn<'_> {
         self.state.processes[usize::from(self.number)] = match outcome {
             Outcome::GoesOn => Process::Alive(self.me),
             Outcome::Exits => Process::Gone(self.me.left_behind()),
-            Outcome::Finishes => Process::Gone(Scratch::default()),
+            Outcome::Finishes => Process::Gone(Left::default()),
         };
     }
 
