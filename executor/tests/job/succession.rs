@@ -29,24 +29,34 @@ async fn of_two_executors_the_newcomer_wins_and_the_older_changes_nothing() {
     scenario.published().await.assert_completed();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn who_learns_at_the_ending_that_the_claim_is_lost_awaits_no_answer() {
+    const WINDOW: Duration = Duration::from_secs(10);
+    // While a blocking task runs, paused time passes only where the test says so.
+    let (still, until_moving) = std::sync::mpsc::channel::<()>();
+    let standing = tokio::task::spawn_blocking(move || until_moving.recv());
     let mut scenario = Scenario::prompts(2).await;
     let mut settings = quick();
     settings.latency.start_ms = Distribution::Constant(600_000.0);
     scenario.server.update(settings).unwrap();
-    scenario.spec.limits.deadline_seconds = 2.try_into().ok();
+    scenario.spec.limits.deadline_seconds = WINDOW.as_secs().try_into().ok();
+    // No checkpoint learns it first.
+    scenario.spec.limits.checkpoint_seconds = 1_000.try_into().unwrap();
     scenario.validate().await;
     let older = tokio::spawn(run_within(scenario.job().await, Stop::new()));
-    while scenario.names().await.iter().all(|name| name != "state.json") {
+    while scenario.server.requests().received < 2 {
         tokio::task::yield_now().await;
     }
     let mut newcomer = scenario.job().await;
     newcomer.scratch = scenario.folder.path().join("another scratch");
+    newcomer.spec.limits.deadline_seconds = None;
     let newer = tokio::spawn(run_within(newcomer, Stop::new()));
     while scenario.state().await.epoch.0 < 2 {
         tokio::task::yield_now().await;
     }
+    tokio::time::advance(WINDOW).await;
+    drop(still);
+    assert!(standing.await.unwrap().is_err());
     let ended = tokio::time::timeout(Duration::from_secs(20), older).await.expect("it awaits its answers");
     assert!(matches!(ended.unwrap(), Err(RunError::ClaimLost)));
     newer.abort();
