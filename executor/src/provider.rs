@@ -28,6 +28,7 @@ use penstock_job::{
     CanonicalSpec,
     spec::{BaseUrlError, ProviderSpec},
 };
+use serde_json::value::RawValue;
 use thiserror::Error;
 
 pub use classify::{Cause, Disposition, classify};
@@ -57,14 +58,14 @@ pub struct Provider {
 /// A line, ready to be sent, and to be sent again.
 #[derive(Debug, Clone)]
 pub struct PreparedRequest {
+    /// The line's id, as it stands there.
+    pub id: Box<RawValue>,
     /// The model that is asked.
     pub model: Arc<str>,
     /// The body, often a slice of the line.
     pub body: Bytes,
     /// Tokens of the body, estimated.
     pub input_tokens: u32,
-    /// The most tokens that the answer may have, or an estimate where nothing bounds it.
-    pub output_tokens: u32,
     route: Arc<Route>,
 }
 
@@ -139,10 +140,10 @@ impl Provider {
             return Err(PrepareError::ModelNotFound(model));
         };
         Ok(PreparedRequest {
+            id: composed.id.to_owned(),
             model,
             body: composed.body,
             input_tokens: composed.input_tokens,
-            output_tokens: composed.output_tokens,
             route: Arc::clone(route),
         })
     }

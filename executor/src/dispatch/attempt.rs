@@ -79,12 +79,15 @@ impl Attempter {
             Err(error) if input::is_lost(&error) => return Attempted::InputModified,
             Err(_) => return Attempted::Unsent { task },
         };
-        let id = RawId::find(&line, self.format).map(|id| id.token().to_owned());
-        let name = LineName { ordinal: task.ordinal, id: id.as_deref() };
         let request = match self.provider.prepare(&line) {
             Ok(request) => request,
-            Err(error) => return self.unsendable(&task, name, &error, reservation).await,
+            Err(error) => {
+                let id = RawId::find(&line, self.format);
+                let name = LineName { ordinal: task.ordinal, id: id.as_ref().map(RawId::token) };
+                return self.unsendable(&task, name, &error, reservation).await;
+            }
         };
+        let name = LineName { ordinal: task.ordinal, id: Some(&request.id) };
         // A body made of the line is a copy of it: one of the two is enough to hold.
         drop(line);
         self.board.sent.fetch_add(1, Relaxed);

@@ -217,7 +217,9 @@ impl Running {
         let model = Arc::clone(&task.model);
         let id = self.dispatch.pacing.sent(&model, task.length);
         let attempter = Arc::clone(&self.attempter);
-        self.attempts.spawn(async move { Ended { model, id, attempted: attempter.attempt(task).await } });
+        let attempt = async move { Ended { model, id, attempted: attempter.attempt(task).await } };
+        // The future has some kilobytes, which a runtime moves several times.
+        self.attempts.spawn(Box::pin(attempt));
     }
 
     fn hear(&mut self, ended: Result<Ended, tokio::task::JoinError>) {

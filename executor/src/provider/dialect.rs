@@ -100,15 +100,6 @@ impl Dialect {
         }
     }
 
-    /// The parameters that bound the length of an answer by themselves.
-    pub(super) fn bounds(self) -> &'static [&'static str] {
-        match self.kind {
-            ProviderKind::Gemini => gemini::BOUNDS,
-            ProviderKind::Anthropic => anthropic::BOUNDS,
-            _ => openai::BOUNDS,
-        }
-    }
-
     /// What stands around each prompt of a job.
     pub(super) fn frame(self, spec: &CanonicalSpec) -> Frame {
         match self.kind {

@@ -6,15 +6,11 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use penstock_batchfile::{Body, Endpoint, Rejection, Rules, parse, splice_model};
+use penstock_batchfile::{Body, Rejection, Rules, parse, splice_model};
 use penstock_job::CanonicalSpec;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{dialect::Dialect, frame::Frame};
-
-/// What an answer is expected to cost where nothing bounds it, in tokens.
-const UNBOUNDED_OUTPUT: u32 = 512;
 
 /// Bytes of a body that make one token, as a rule of thumb.
 const BYTES_PER_TOKEN: usize = 4;
@@ -25,24 +21,20 @@ pub(super) struct Composer {
     rules: Rules,
     model: Option<Box<str>>,
     frame: Frame,
-    /// What an answer to a prompt is expected to cost.
-    output_tokens: u32,
 }
 
 /// A body that is ready to be sent.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Composed<'a> {
+    pub(super) id: &'a RawValue,
     pub(super) model: Cow<'a, str>,
     pub(super) body: Bytes,
     pub(super) input_tokens: u32,
-    pub(super) output_tokens: u32,
 }
 
 impl Composer {
     pub(super) fn new(spec: &CanonicalSpec) -> Self {
         let dialect = Dialect::of(spec);
-        let parameter = dialect.bounds().iter().find_map(|name| spec.parameters.get(*name)?.as_u64());
-        let bound = parameter.and_then(|bound| u32::try_from(bound).ok()).or(spec.max_output_tokens);
         Self {
             rules: Rules {
                 format: spec.format,
@@ -52,23 +44,21 @@ impl Composer {
             },
             model: spec.model.as_deref().map(Into::into),
             frame: dialect.frame(spec),
-            output_tokens: bound.unwrap_or(UNBOUNDED_OUTPUT),
         }
     }
 
     /// Makes the body for `line`, which validation has let through.
     pub(super) fn compose<'a>(&'a self, line: &'a Bytes) -> Result<Composed<'a>, Rejection> {
         let request = parse(line, &self.rules)?;
-        let (body, output_tokens) = match request.body {
-            Body::Prompt(prompt) => (self.frame.with(prompt), self.output_tokens),
-            Body::OpenAi(body) => {
-                (self.openai(line, body, request.model.is_some()), output_tokens(body, self.rules.endpoint))
-            }
+        let id = request.id.token();
+        let body = match request.body {
+            Body::Prompt(prompt) => self.frame.with(prompt),
+            Body::OpenAi(body) => self.openai(line, body, request.model.is_some()),
         };
         let own = request.model.or_else(|| self.model.as_deref().map(Cow::Borrowed));
         let model = own.expect("invariant: a line that names no model is valid only where the job names one");
         let input_tokens = u32::try_from(body.len() / BYTES_PER_TOKEN).unwrap_or(u32::MAX);
-        Ok(Composed { model, body, input_tokens, output_tokens })
+        Ok(Composed { id, model, body, input_tokens })
     }
 
     /// The line's own body, as a slice of the line unless the model has to be put in.
@@ -84,34 +74,11 @@ impl Composer {
     }
 }
 
-/// What the answer to an OpenAI body is expected to cost at most.
-fn output_tokens(body: &RawValue, endpoint: Endpoint) -> u32 {
-    #[derive(Deserialize, Default)]
-    #[expect(clippy::struct_field_names, reason = "these are the names in the body")]
-    struct Bounds<'a> {
-        #[serde(borrow)]
-        max_completion_tokens: Option<&'a RawValue>,
-        #[serde(borrow)]
-        max_output_tokens: Option<&'a RawValue>,
-        #[serde(borrow)]
-        max_tokens: Option<&'a RawValue>,
-    }
-    if matches!(endpoint, Endpoint::Embeddings | Endpoint::Moderations) {
-        return 0;
-    }
-    let bounds: Bounds<'_> = serde_json::from_str(body.get()).unwrap_or_default();
-    [bounds.max_completion_tokens, bounds.max_output_tokens, bounds.max_tokens]
-        .into_iter()
-        .flatten()
-        .find_map(|bound| bound.get().parse().ok())
-        .unwrap_or(UNBOUNDED_OUTPUT)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use penstock_batchfile::Format;
+    use penstock_batchfile::{Endpoint, Format};
     use penstock_job::spec::{CanonicalInput, CanonicalProvider, OnInvalid, ProviderKind};
     use proptest::prelude::*;
     use serde_json::{Map, Value, json};
@@ -140,11 +107,11 @@ mod tests {
         }
     }
 
-    fn compose(spec: &CanonicalSpec, line: &str) -> (String, u32) {
+    fn compose(spec: &CanonicalSpec, line: &str) -> String {
         let composer = Composer::new(spec);
         let line = Bytes::copy_from_slice(line.as_bytes());
         let request = composer.compose(&line).unwrap();
-        (String::from_utf8(request.body.to_vec()).unwrap(), request.output_tokens)
+        String::from_utf8(request.body.to_vec()).unwrap()
     }
 
     #[test]
@@ -168,7 +135,7 @@ mod tests {
         ] {
             let system_prompt = system_prompt.map(str::to_owned);
             let spec = CanonicalSpec { system_prompt, ..spec(Format::Prompts, endpoint) };
-            assert_eq!(compose(&spec, line), (expected.to_owned(), UNBOUNDED_OUTPUT));
+            assert_eq!(compose(&spec, line), expected);
         }
     }
 
@@ -186,9 +153,9 @@ mod tests {
             let mut spec = CanonicalSpec { max_output_tokens: Some(9), ..spec(Format::Prompts, endpoint) };
             spec.provider.kind = kind;
             spec.parameters.insert("temperature".to_owned(), json!(0.5));
-            let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
-            let body: Value = serde_json::from_str(&body).unwrap();
-            assert_eq!((&body[name], &body["temperature"], output_tokens), (&json!(9), &json!(0.5), 9));
+            let body: Value =
+                serde_json::from_str(&compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#)).unwrap();
+            assert_eq!((&body[name], &body["temperature"]), (&json!(9), &json!(0.5)));
         }
     }
 
@@ -197,13 +164,12 @@ mod tests {
         let mut spec =
             CanonicalSpec { max_output_tokens: Some(9), ..spec(Format::Prompts, Endpoint::ChatCompletions) };
         spec.parameters.insert("max_completion_tokens".to_owned(), json!(7));
-        let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
+        let body = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
         assert!(body.ends_with(r#","max_completion_tokens":7}"#), "{body}");
-        assert_eq!(output_tokens, 7);
     }
 
     #[test]
-    fn a_parameter_of_each_dialect_says_what_an_answer_may_cost() {
+    fn a_parameter_that_bounds_the_answer_is_known_in_each_dialect() {
         for (kind, name) in [
             (ProviderKind::Gemini, "maxOutputTokens"),
             (ProviderKind::Gemini, "max_output_tokens"),
@@ -216,12 +182,8 @@ mod tests {
             };
             spec.provider.kind = kind;
             spec.parameters.insert(name.to_owned(), json!(7));
-            let (body, output_tokens) = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
-            assert_eq!(
-                (output_tokens, body.matches(":7").count(), body.contains(":9")),
-                (7, 1, false),
-                "{body}"
-            );
+            let body = compose(&spec, r#"{"prompt_id":1,"prompt":"x"}"#);
+            assert_eq!((body.matches(":7").count(), body.contains(":9")), (1, false), "{body}");
         }
     }
 
@@ -232,15 +194,15 @@ mod tests {
         let request = composer.compose(&line).unwrap();
         assert_eq!(request.body, br#"{ "model":"own", "max_tokens": 5 }"#[..]);
         assert_eq!(line.slice_ref(&request.body), request.body, "the bytes are the line's own");
-        assert_eq!((request.model.as_ref(), request.output_tokens), ("own", 5));
+        assert_eq!((request.id.get(), request.model.as_ref()), (r#""a""#, "own"));
         assert_eq!(request.input_tokens as usize, request.body.len() / 4);
     }
 
     #[test]
     fn a_body_without_a_model_gets_the_jobs() {
         let spec = spec(Format::OpenAi, Endpoint::Embeddings);
-        let (body, output_tokens) = compose(&spec, r#"{"custom_id":"a","body":{"input":"x"}}"#);
-        assert_eq!((body.as_str(), output_tokens), (r#"{"model":"m","input":"x"}"#, 0));
+        let body = compose(&spec, r#"{"custom_id":"a","body":{"input":"x"}}"#);
+        assert_eq!(body, r#"{"model":"m","input":"x"}"#);
     }
 
     #[test]
@@ -254,7 +216,7 @@ mod tests {
         fn every_prompt_arrives_as_it_was_meant(prompt in ".*", system in proptest::option::of(".*")) {
             for endpoint in [Endpoint::ChatCompletions, Endpoint::Responses, Endpoint::Completions] {
                 let spec = CanonicalSpec { system_prompt: system.clone(), ..spec(Format::Prompts, endpoint) };
-                let (body, _) = compose(&spec, &json!({"prompt_id": 1, "prompt": prompt}).to_string());
+                let body = compose(&spec, &json!({"prompt_id": 1, "prompt": prompt}).to_string());
                 let body: Value = serde_json::from_str(&body).unwrap();
                 let (system_sent, prompt_sent) = match endpoint {
                     Endpoint::Responses => (body["instructions"].as_str(), body["input"].as_str()),
@@ -286,7 +248,7 @@ mod tests {
                     ..spec(Format::Prompts, Endpoint::ChatCompletions)
                 };
                 spec.provider.kind = kind;
-                let (body, _) = compose(&spec, &json!({"prompt_id": 1, "prompt": prompt}).to_string());
+                let body = compose(&spec, &json!({"prompt_id": 1, "prompt": prompt}).to_string());
                 let body: Value = serde_json::from_str(&body).unwrap();
                 let text = |pointer| body.pointer(pointer).and_then(Value::as_str);
                 prop_assert_eq!(text(prompt_at), Some(prompt.as_str()));

@@ -143,6 +143,14 @@ impl Parts {
                     if received == 0 {
                         break;
                     }
+                    // The first outcome wakes this loop at once. Who else is ready hands over now, so that one write
+                    // takes many: on one busy core twenty instead of three.
+                    tokio::task::yield_now().await;
+                    while batch.len() < BATCH
+                        && let Ok(entry) = entries.try_recv()
+                    {
+                        batch.push(entry);
+                    }
                     self.take(&mut batch).await?;
                 }
                 () = async { tokio::time::sleep_until(due.unwrap_or_else(Instant::now)).await }, if due.is_some() => {

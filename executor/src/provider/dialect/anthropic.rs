@@ -33,9 +33,6 @@ pub(super) const KEY_HEADER: KeyHeader = KeyHeader::plain(HeaderName::from_stati
 pub(super) const VERSION: (HeaderName, HeaderValue) =
     (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
 
-/// The parameters that bound the length of an answer.
-pub(super) const BOUNDS: &[&str] = &["max_tokens"];
-
 /// `BASE/v1/messages`
 pub(super) fn url(base: &BaseUrl) -> Url {
     url_of(base, ["v1", "messages"])

@@ -29,7 +29,7 @@ pub(super) const KEYS: &[&str] = &["GEMINI_API_KEY", "GOOGLE_API_KEY"];
 pub(super) const KEY_HEADER: KeyHeader = KeyHeader::plain(HeaderName::from_static("x-goog-api-key"));
 
 /// The parameters that bound the length of an answer; the JSON of the API takes both spellings.
-pub(super) const BOUNDS: &[&str] = &["maxOutputTokens", "max_output_tokens"];
+const BOUNDS: &[&str] = &["maxOutputTokens", "max_output_tokens"];
 
 /// The fields of `generationConfig` (<https://ai.google.dev/api/generate-content#generationconfig>), as documented.
 const GENERATION_CONFIG: [&str; 22] = [

@@ -22,7 +22,7 @@ pub(super) use self::{
 use crate::provider::frame::{Frame, closed_with, json};
 
 /// The members that bound the length of an answer, at any endpoint.
-pub(super) const BOUNDS: &[&str] = &["max_completion_tokens", "max_output_tokens", "max_tokens"];
+const BOUNDS: &[&str] = &["max_completion_tokens", "max_output_tokens", "max_tokens"];
 
 /// What is the same for every prompt.
 pub(super) fn frame(spec: &CanonicalSpec) -> Frame {
