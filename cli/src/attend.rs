@@ -41,11 +41,8 @@ pub(crate) async fn attend<T>(
     let mut interrupted = false;
     loop {
         tokio::select! {
+            // A signal is heard even when the work is done at once: what comes after it may cost money.
             biased;
-            done = &mut work => {
-                attended.show(reporter);
-                return Ok(done);
-            }
             heard = signals.next() => {
                 if heard == Heard::Interrupt && interrupted {
                     return Err(CommandError::Interrupted);
@@ -54,6 +51,10 @@ pub(crate) async fn attend<T>(
                 let wait = attended.stop(heard);
                 reporter.stopping(wait);
                 attended.show(reporter);
+            }
+            done = &mut work => {
+                attended.show(reporter);
+                return Ok(done);
             }
             _ = ticks.tick() => attended.show(reporter),
         }
