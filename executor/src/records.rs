@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
-use penstock_batchfile::{Content, Format, LineSplitter, Position, RecordHead, read_record};
+use penstock_batchfile::{
+    Content, Format, LineSplitter, Position, RecordError, RecordHead, read_record, read_written_record,
+};
 use penstock_storage::{Checksum, Generation, ObjectName, StorageError};
 
 use crate::output::Output;
@@ -58,10 +60,14 @@ pub(crate) fn chunks<'a>(
         .buffered(AHEAD)
 }
 
+/// How one record is read.
+type ReadRecord = for<'a> fn(&'a [u8], Format) -> Result<RecordHead<'a>, RecordError>;
+
 /// Cuts the bytes of one object into records and sums them up.
 #[derive(Debug)]
 pub(crate) struct RecordReader {
     format: Format,
+    read: ReadRecord,
     splitter: LineSplitter,
     checksum: Checksum,
     records: u64,
@@ -71,9 +77,20 @@ pub(crate) struct RecordReader {
 pub(crate) type Problem = String;
 
 impl RecordReader {
+    /// For bytes that may be anything: every record is looked at to its end.
     pub(crate) fn new(format: Format) -> Self {
+        Self::reading(format, read_record)
+    }
+
+    /// For bytes whose checksum, as [`finish`](Self::finish) gives it, is compared with the one of what was written;
+    /// until then nothing that is shown may be relied on.
+    pub(crate) fn of_written(format: Format) -> Self {
+        Self::reading(format, read_written_record)
+    }
+
+    fn reading(format: Format, read: ReadRecord) -> Self {
         let splitter = LineSplitter::new(Position::START, RECORD_LIMIT);
-        Self { format, splitter, checksum: Checksum::default(), records: 0 }
+        Self { format, read, splitter, checksum: Checksum::default(), records: 0 }
     }
 
     /// Takes the next bytes and shows each whole record.
@@ -90,7 +107,7 @@ impl RecordReader {
                 return ControlFlow::Break(());
             };
             self.records += 1;
-            result = read_record(record, self.format)
+            result = (self.read)(record, self.format)
                 .map_err(|error| format!("the record at byte {}: {error}", line.position.byte_offset))
                 .and_then(|head| visit(record, head));
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

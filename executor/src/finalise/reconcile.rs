@@ -236,7 +236,7 @@ struct Pass {
 
 impl Pass {
     fn open(&self) -> Open {
-        Open { reader: RecordReader::new(self.format), added: Found::default() }
+        Open { reader: RecordReader::of_written(self.format), added: Found::default() }
     }
 
     fn feed(&self, open: &mut Open, bytes: &[u8], rejected: bool) -> Result<(), Problem> {

@@ -56,7 +56,7 @@ pub use lines::{Content, Line, LineSplitter};
 pub use outcome::{Attempt, OutcomeKind, Undone};
 pub use position::{Ordinal, Position};
 pub use record::RecordWriter;
-pub use record_head::{RecordError, RecordHead, read_record};
+pub use record_head::{RecordError, RecordHead, read_record, read_written_record};
 pub use rejection::{Rejection, RejectionCode};
 pub use request::{Body, Request, Rules, parse};
 pub use splice::splice_model;
