@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, pin::pin};
 
 use futures_util::TryStreamExt;
-use penstock_batchfile::{Format, Ordinal, OutcomeKind};
+use penstock_batchfile::{Format, OutcomeKind};
 use penstock_job::{
     OrdinalSet, State, Step, Validation,
     checksum::Crc32c,
@@ -183,15 +183,19 @@ async fn read(output: &Output, books: &Books, finals: &mut [Final]) -> Result<Fo
             let rejected = matches!(names[index], SourceName::Rejected(_));
             let kind = names[index];
             let last = chunk.last;
-            // Hashing and parsing a chunk takes milliseconds: too long for the runtime's own threads.
-            let work = tokio::task::spawn_blocking(move || {
-                hasher.update(&chunk.bytes);
+            // Hashing and parsing a chunk takes milliseconds each: too long for the runtime's own threads, and less on two.
+            let bytes = chunk.bytes.clone();
+            let hashing = tokio::task::spawn_blocking(move || {
+                hasher.update(&bytes);
+                hasher
+            });
+            let parsing = tokio::task::spawn_blocking(move || {
                 let result = pass.feed(&mut current, &chunk.bytes, rejected);
-                (pass, current, hasher, result)
+                (pass, current, result)
             });
             let result;
-            (pass, current, hashers[owners[index]], result) =
-                work.await.map_err(|error| RunError::Defect(error.to_string()))?;
+            (hashers[owners[index]], (pass, current, result)) =
+                tokio::try_join!(hashing, parsing).map_err(|error| RunError::Defect(error.to_string()))?;
             let problem = match result {
                 Ok(()) if !last => {
                     open = Some((index, current));
@@ -249,24 +253,18 @@ impl Pass {
             if rejected != (head.outcome == OutcomeKind::Rejected) {
                 return Err(format!("a record of the outcome `{}` does not belong there", head.outcome));
             }
-            if self.holds(ordinal) || added.seen.contains(ordinal) || added.seen_rejected.contains(ordinal) {
+            let own = if rejected { &mut added.seen_rejected } else { &mut added.seen };
+            if !own.insert(ordinal) {
                 added.repeated.insert(ordinal);
                 return Ok(());
             }
-            if rejected {
-                added.seen_rejected.insert(ordinal);
-            } else {
-                added.seen.insert(ordinal);
+            if !rejected {
                 added.outcomes.count(head.outcome);
                 added.ids_lost |= head.id.is_none();
             }
             added.identity.add(ordinal, head.id);
             Ok(())
         })
-    }
-
-    fn holds(&self, ordinal: Ordinal) -> bool {
-        self.found.seen.contains(ordinal) || self.found.seen_rejected.contains(ordinal)
     }
 
     /// Takes over what a whole source adds.
@@ -287,6 +285,15 @@ impl Pass {
             return Err("a rejected line is recorded twice".to_owned());
         }
         let found = &mut self.found;
+        // Sets are compared as a whole: looking each line up would take as long as all else.
+        for before in [&found.seen, &found.seen_rejected] {
+            for own in [&added.seen, &added.seen_rejected] {
+                if !own.is_disjoint(before) {
+                    let both: OrdinalSet = own.iter().filter(|ordinal| before.contains(*ordinal)).collect();
+                    found.repeated.unite(&both);
+                }
+            }
+        }
         found.seen.unite(&added.seen);
         found.seen_rejected.unite(&added.seen_rejected);
         found.repeated.unite(&added.repeated);
