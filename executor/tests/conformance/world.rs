@@ -139,6 +139,10 @@ impl World {
 
     /// Loses the files in scratch but those of these epochs, whose runs live.
     pub(crate) fn lose_scratch(&self, living: &[Epoch]) {
+        if !self.scratch().exists() {
+            // A run that has finished has removed it.
+            return;
+        }
         for entry in fs::read_dir(self.scratch()).unwrap() {
             let entry = entry.unwrap();
             let part = entry.file_name().to_str().and_then(|name| name.parse::<PartName>().ok());

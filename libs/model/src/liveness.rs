@@ -60,7 +60,7 @@ impl Visitor for Recorded {
         ControlFlow::Continue(())
     }
 
-    fn edge(&mut self, from: Number, action: &Action, to: Number) {
+    fn edge(&mut self, (from, _): (Number, &State), action: &Action, to: Number) {
         if !action.is_fault() && from != to {
             self.edges.push((from, to));
         }

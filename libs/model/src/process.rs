@@ -3,6 +3,7 @@
 use penstock_job::{Step, layout::Kind};
 
 use crate::{
+    action::Subject,
     lines::Lines,
     scratch::{Files, Left},
     storage::Content,
@@ -120,6 +121,14 @@ impl Executor {
     /// Whether everything that it holds is listed (F1).
     pub(crate) fn all_listed(&self) -> bool {
         self.files.lines().is_empty()
+    }
+
+    /// Whether it does not know what became of an earlier attempt at this write of `state.json` or of a part.
+    pub(crate) fn is_unsure_of(&self, step: Step, subject: Subject) -> bool {
+        match (step, subject) {
+            (Step::Upload, Subject::Kind(kind)) => self.files.closed[kind].is_some(),
+            _ => self.unsure.as_ref().is_some_and(|unsure| unsure.step == step),
+        }
     }
 
     /// Whether it has stored the ending: it is in the book, and not only on its way (E2).

@@ -49,7 +49,7 @@ pub(crate) trait Visitor {
     }
 
     /// An action leads from one state to another.
-    fn edge(&mut self, _from: Number, _action: &Action, _to: Number) {}
+    fn edge(&mut self, _from: (Number, &State), _action: &Action, _to: Number) {}
 }
 
 impl Search {
@@ -76,7 +76,7 @@ impl Search {
                 }
                 let index = u16::try_from(index).expect("a state has few actions");
                 let (to, is_new) = search.number(&next, Origin { from, action: index });
-                visitor.edge(from, &action, to);
+                visitor.edge((from, &state), &action, to);
                 if is_new {
                     if visitor.state(to, &next).is_break() {
                         return search;

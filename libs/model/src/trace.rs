@@ -10,10 +10,12 @@ use std::{
 use stateright::Model;
 
 use crate::{
-    action::Action,
+    action::{Action, Fate},
+    process::Process,
     protocol::Protocol,
     search::{Number, Search, Visitor},
     state::State,
+    storage::{Incarnation, Part, Write, Writer},
 };
 
 /// A walk through the model.
@@ -62,6 +64,16 @@ impl Trace {
         self
     }
 
+    /// What it covers.
+    fn sorts(&self) -> BTreeSet<String> {
+        let start = self.protocol.start();
+        let before = std::iter::once(&start).chain(self.moments.iter().map(|moment| &moment.state));
+        before
+            .zip(&self.moments)
+            .flat_map(|(state, moment)| sorts(self.protocol, state, &moment.action))
+            .collect()
+    }
+
     fn extend(&mut self, actions: impl IntoIterator<Item = Action>) {
         let mut at = self.last();
         for action in actions {
@@ -98,10 +110,11 @@ pub fn random(
     }
 }
 
-/// Shortest ways to every sort of action that is possible at all ([`Action::sort`]), each prolonged to a receipt. A sort
-/// that a longer trace has anyway gets none of its own.
+/// Shortest ways to every sort of action that is possible at all ([`Action::sort`]), to each sort of crash before every step,
+/// and to what lands after its process has ended, all prolonged to a receipt. What a longer trace has anyway gets none of
+/// its own.
 pub fn covering(protocol: Protocol) -> Vec<Trace> {
-    let mut sorts = Sorts::default();
+    let mut sorts = Sorts { protocol, first: BTreeMap::new() };
     let search = Search::run(protocol, protocol.start(), &mut sorts);
     let mut ways: Vec<_> = sorts
         .first
@@ -116,9 +129,10 @@ pub fn covering(protocol: Protocol) -> Vec<Trace> {
     let mut covered = BTreeSet::new();
     let mut traces = Vec::new();
     for way in ways {
-        if way.iter().any(|action| !covered.contains(&action.sort())) {
-            let trace = Trace::of(protocol, way).finished();
-            covered.extend(trace.moments.iter().map(|moment| moment.action.sort()));
+        let trace = Trace::of(protocol, way);
+        if !trace.sorts().is_subset(&covered) {
+            let trace = trace.finished();
+            covered.append(&mut trace.sorts());
             traces.push(trace);
         }
     }
@@ -166,15 +180,48 @@ impl<F: Fn(&Action) -> bool, W: Fn(&State) -> bool> Visitor for Until<F, W> {
     }
 }
 
+/// What an action is in a state, for a set of traces that has to cover everything: of a crash also the steps that its
+/// process could have taken instead, of a late write whether its process has ended.
+fn sorts(protocol: Protocol, state: &State, action: &Action) -> Vec<String> {
+    let sort = action.sort();
+    let lives =
+        |number: Incarnation| matches!(state.processes.get(usize::from(number)), Some(Process::Alive(_)));
+    let crashed = match action {
+        Action::Crash { process, .. } => process,
+        Action::LandLate(
+            Write::State(_, Writer { incarnation: writer, .. }) | Write::Part(Part { writer, .. }),
+        ) if !lives(*writer) => {
+            return vec![format!("{sort}, its process has ended")];
+        }
+        _ => return vec![sort],
+    };
+    let steps = protocol.possible(state).into_iter().filter_map(|instead| match instead {
+        Action::Take { process, fate: Fate::Told, .. } if process == *crashed => Some(instead),
+        _ => None,
+    });
+    let waits = |step: &Action| match (step, state.processes.get(usize::from(*crashed))) {
+        (Action::Take { step, subject, .. }, Some(Process::Alive(me))) => me.is_unsure_of(*step, *subject),
+        _ => false,
+    };
+    steps
+        .map(|step| {
+            let again = if waits(&step) { "repeated " } else { "" };
+            format!("{sort} before {again}{}", step.sort())
+        })
+        .collect()
+}
+
 /// For each sort of action the state where it was possible first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Sorts {
+    protocol: Protocol,
     first: BTreeMap<String, (Number, Action)>,
 }
 
 impl Visitor for Sorts {
-    fn edge(&mut self, from: Number, action: &Action, _to: Number) {
-        let sort = action.sort();
-        self.first.entry(sort).or_insert_with(|| (from, action.clone()));
+    fn edge(&mut self, (from, state): (Number, &State), action: &Action, _to: Number) {
+        for sort in sorts(self.protocol, state, action) {
+            self.first.entry(sort).or_insert_with(|| (from, action.clone()));
+        }
     }
 }
