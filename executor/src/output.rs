@@ -45,6 +45,10 @@ impl Output {
         self.store.mutation_interval()
     }
 
+    pub(crate) fn deletes_at_once(&self) -> usize {
+        self.store.deletes_at_once().get()
+    }
+
     pub(crate) fn compose_limit(&self) -> Option<usize> {
         self.store.compose_limit()
     }
@@ -139,15 +143,16 @@ impl Output {
         self.steps.around(step, target, call).await
     }
 
-    /// One attempt to delete a generation.
-    pub(crate) async fn delete(
+    /// One attempt to delete some generations; the error is that of the first that is left.
+    pub(crate) async fn delete_all(
         &self,
         step: Step,
-        name: &ObjectName,
-        generation: &Generation,
+        below: &str,
+        objects: &[(ObjectName, Generation)],
     ) -> Result<(), StorageError> {
-        let call = within(CALL, Action::Delete, name, self.store.delete(name, generation));
-        self.steps.around(step, name, call).await
+        let names: Vec<_> = objects.iter().map(|(name, _)| name).collect();
+        let call = within(CALL, Action::Delete, below, self.store.delete_all(objects));
+        self.steps.around_all(step, &names, call).await
     }
 }
 

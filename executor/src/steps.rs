@@ -60,9 +60,23 @@ impl Steps {
         object: &ObjectName,
         change: impl Future<Output = T>,
     ) -> T {
-        self.announce(At { step, moment: Moment::Before, object: Some(object) }).await;
+        self.around_all(step, &[object], change).await
+    }
+
+    /// Makes one change to several objects, with an announcement of each before it and after it.
+    pub(crate) async fn around_all<T>(
+        &self,
+        step: Step,
+        objects: &[&ObjectName],
+        change: impl Future<Output = T>,
+    ) -> T {
+        for object in objects {
+            self.announce(At { step, moment: Moment::Before, object: Some(object) }).await;
+        }
         let answer = change.await;
-        self.announce(At { step, moment: Moment::After, object: Some(object) }).await;
+        for object in objects {
+            self.announce(At { step, moment: Moment::After, object: Some(object) }).await;
+        }
         answer
     }
 

@@ -4,7 +4,6 @@
 use futures_util::{StreamExt, TryStreamExt, stream};
 use penstock_job::{
     Step,
-    checksum::Crc32c,
     finals::{Final, Source},
     layout,
 };
@@ -68,7 +67,11 @@ pub(super) async fn compose(
             })
             .collect();
         let made: Vec<Result<Piece, String>> = stream::iter(groups)
-            .map(|(name, group)| make(output, Step::ComposeIntermediate, name, group, board))
+            .map(|(name, group)| {
+                let checksum =
+                    group.iter().fold(Checksum::default(), |whole, piece| whole.followed_by(piece.checksum));
+                make(output, Step::ComposeIntermediate, name, checksum, group, board)
+            })
             .buffered(AT_ONCE)
             .try_collect()
             .await?;
@@ -78,21 +81,21 @@ pub(super) async fn compose(
         };
         level += 1;
     }
-    Ok(match make(output, Step::ComposeFinal, target, pieces, board).await? {
+    Ok(match make(output, Step::ComposeFinal, target, expected, pieces, board).await? {
         Ok(piece) => Composed::Done(piece.generation),
         Err(gone) => Composed::SourceGone(gone),
     })
 }
 
-/// Concatenates one group; `Err` in the inner result names a source that is gone.
+/// Concatenates one group, which is to come to `checksum`; `Err` in the inner result names a source that is gone.
 async fn make(
     output: &Output,
     step: Step,
     target: ObjectName,
+    checksum: Checksum,
     group: Vec<Piece>,
     board: &Board,
 ) -> Result<Result<Piece, String>, RunError> {
-    let checksum = group.iter().fold(Checksum::default(), |whole, piece| followed_by(whole, piece.checksum));
     let sources: Vec<_> = group.iter().map(|piece| (piece.name.clone(), piece.generation.clone())).collect();
     for attempt in 0u32.. {
         let error = match output.compose(step, &target, &sources).await {
@@ -130,12 +133,5 @@ fn check(meta: ObjectMeta, expected: Checksum) -> Result<Generation, RunError> {
         Ok(meta.generation)
     } else {
         Err(RunError::Foreign { name: meta.name.to_string() })
-    }
-}
-
-fn followed_by(first: Checksum, next: Checksum) -> Checksum {
-    Checksum {
-        size_bytes: first.size_bytes + next.size_bytes,
-        crc32c: Crc32c(first.crc32c).followed_by(Crc32c(next.crc32c), next.size_bytes).0,
     }
 }

@@ -29,6 +29,7 @@ pub async fn run_all(store: &dyn Store) {
     writing::replace_needs_the_current_generation(store).await;
     writing::generations_never_repeat(store).await;
     writing::delete_needs_the_current_generation(store).await;
+    writing::delete_all_deletes_each_that_it_can(store).await;
     writing::upload_is_a_create(store).await;
     writing::upload_refuses_a_source_of_another_size(store).await;
     races::of_many_creates_one_wins(store).await;

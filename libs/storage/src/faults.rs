@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::mem;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -245,6 +246,11 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn compose_limit(&self) -> Option<usize> {
         self.compose_limit
+    }
+
+    /// Of the store behind the faults; still each deletion meets a fault of its own.
+    fn deletes_at_once(&self) -> NonZeroUsize {
+        self.inner.deletes_at_once()
     }
 
     async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {

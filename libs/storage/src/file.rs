@@ -5,6 +5,7 @@
 //! | `file/folder.rs` | which path an object, its record and the store's own files have; durable folders |
 //! | `file/record.rs` | what the store keeps of each object: generation, checksum, and which inode they describe |
 //! | `file/object.rs` | an object opened for reading together with its record, without a lock |
+//! | `file/concatenation.rs` | the content of a composed object under construction |
 //! | `file/temporary.rs` | files under construction, and the removal of those of dead processes |
 //! | `file/lock.rs` | the kernel lock around each compare-and-write |
 //! | `file/write.rs` | what is done under that lock: publish, swap, delete, settle |
@@ -16,6 +17,7 @@
 //! `.penstock/` in the root belongs to the store: `lock`, `tmp/`, `retired` (the highest generation of any deleted
 //! object) and one `<name>.meta` for each object. Nothing below it appears in a listing. Opening creates nothing.
 
+mod concatenation;
 mod folder;
 mod list;
 mod lock;
@@ -24,8 +26,7 @@ mod record;
 mod temporary;
 mod write;
 
-use std::fs::File;
-use std::io;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;
 use crate::store::{Page, Store};
 
+use self::concatenation::Concatenation;
 use self::folder::Folder;
 use self::list::LIST_PAGE;
 use self::lock::FolderLock;
@@ -51,6 +53,9 @@ use self::write::LockedFolder;
 
 /// How many blocking operations one store runs at once.
 const MAX_BLOCKING_OPERATIONS: usize = 16;
+
+/// How many objects are deleted under one hold of the lock, which others wait for: a few milliseconds.
+const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// A folder as a store. Any number of processes on one machine may use one folder.
 #[derive(Debug)]
@@ -118,11 +123,7 @@ impl FileStore {
 
     async fn pinned(&self, name: &ObjectName, generation: &Generation) -> Result<Object> {
         let object = self.object(name).await?.ok_or_else(|| StorageError::not_found(Action::Read, name))?;
-        if object.generation() == *generation {
-            Ok(object)
-        } else {
-            Err(StorageError::changed(Action::Read, name))
-        }
+        object.pinned(generation)
     }
 
     async fn stage(
@@ -154,6 +155,10 @@ impl Store for FileStore {
 
     fn compose_limit(&self) -> Option<usize> {
         None
+    }
+
+    fn deletes_at_once(&self) -> NonZeroUsize {
+        DELETES_AT_ONCE
     }
 
     async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
@@ -235,35 +240,43 @@ impl Store for FileStore {
         if sources.is_empty() {
             return Err(StorageError::wrong_source_count(target, 0));
         }
-        let failed = {
+        let mut concatenation = {
             let target = target.clone();
-            move |answer: io::Error| StorageError::io(Action::Compose, &target, &answer)
+            self.run(move |folder| Concatenation::start(folder, &target)).await?
         };
-        let failed_to_stage = failed.clone();
-        let mut staged = self.run(move |folder| Temporary::create(folder).map_err(failed_to_stage)).await?;
-        for (name, generation) in sources {
-            let object = self.pinned(name, generation).await?;
-            let failed = failed.clone();
-            staged = self
+        let mut rest = Vec::from(sources).into_iter();
+        loop {
+            // One hop to a blocking thread for all sources, unless one of them has to be settled under the lock.
+            let unsettled;
+            (concatenation, rest, unsettled) = self
+                .run(move |folder| {
+                    let unsettled = concatenation.append_settled(folder, &mut rest)?;
+                    Ok((concatenation, rest, unsettled))
+                })
+                .await?;
+            let Some((name, generation)) = unsettled else { break };
+            let object = self.pinned(&name, &generation).await?;
+            concatenation = self
                 .run(move |_| {
-                    let (mut from, mut to): (&File, &File) = (object.file(), staged.file());
-                    io::copy(&mut from, &mut to).map_err(failed)?;
-                    Ok(staged)
+                    concatenation.append(&object)?;
+                    Ok(concatenation)
                 })
                 .await?;
         }
-        let (staged, checksum) = self
-            .run(move |_| {
-                let checksum =
-                    staged.finish().and_then(|()| object::checksum(staged.file())).map_err(failed)?;
-                Ok((staged, checksum))
-            })
-            .await?;
+        let (staged, checksum) = self.run(move |_| concatenation.finish()).await?;
         self.publish(target, staged, checksum).await
     }
 
     async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()> {
-        let (name, expected) = (name.clone(), generation.clone());
-        self.run_locked(move |folder| folder.delete(&name, &expected)).await
+        self.delete_all(&[(name.clone(), generation.clone())]).await
+    }
+
+    async fn delete_all(&self, objects: &[(ObjectName, Generation)]) -> Result<()> {
+        let mut result = Ok(());
+        for some in objects.chunks(DELETES_AT_ONCE.get()) {
+            let some = some.to_vec();
+            result = result.and(self.run_locked(move |folder| folder.delete_all(&some)).await);
+        }
+        result
     }
 }

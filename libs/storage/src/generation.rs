@@ -53,6 +53,19 @@ impl Checksum {
             crc32c: crc32c::crc32c_append(self.crc32c, bytes),
         }
     }
+
+    /// The checksum of what this one covers, followed by what `next` covers.
+    ///
+    /// # Panics
+    /// If `next` covers more bytes than this machine can address.
+    #[must_use]
+    pub fn followed_by(self, next: Self) -> Self {
+        let length = usize::try_from(next.size_bytes).expect("an object is addressable");
+        Self {
+            size_bytes: self.size_bytes + next.size_bytes,
+            crc32c: crc32c::crc32c_combine(self.crc32c, next.crc32c, length),
+        }
+    }
 }
 
 /// What a store knows of one object.
@@ -91,6 +104,7 @@ mod tests {
         fn a_checksum_taken_in_pieces_is_that_of_the_whole(bytes: Vec<u8>, cut: prop::sample::Index) {
             let (head, tail) = bytes.split_at(cut.index(bytes.len() + 1));
             prop_assert_eq!(Checksum::of(head).extended(tail), Checksum::of(&bytes));
+            prop_assert_eq!(Checksum::of(head).followed_by(Checksum::of(tail)), Checksum::of(&bytes));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! The laws behind the signatures are executable: see [`conformance`](crate::conformance).
 
 use std::fmt::Debug;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -35,6 +36,12 @@ pub trait Store: Debug + Send + Sync {
 
     /// How many sources one [`compose`](Self::compose) takes; `None`: any number.
     fn compose_limit(&self) -> Option<usize>;
+
+    /// How many objects [`delete_all`](Self::delete_all) deletes in one call to the backend; one where the backend has
+    /// no such call.
+    fn deletes_at_once(&self) -> NonZeroUsize {
+        NonZeroUsize::MIN
+    }
 
     /// What is known of an object, `crc32c` always; `None` when there is none.
     async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>>;
@@ -76,4 +83,14 @@ pub trait Store: Debug + Send + Sync {
     /// Deletes one generation. An absent object is success; another generation is
     /// [`Changed`](crate::ErrorKind::Changed).
     async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()>;
+
+    /// Deletes objects, each as [`delete`](Self::delete) does. One that cannot be deleted keeps no other from it; the
+    /// error is that of the first such one.
+    async fn delete_all(&self, objects: &[(ObjectName, Generation)]) -> Result<()> {
+        let mut result = Ok(());
+        for (name, generation) in objects {
+            result = result.and(self.delete(name, generation).await);
+        }
+        result
+    }
 }

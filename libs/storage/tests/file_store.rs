@@ -283,6 +283,37 @@ async fn content_that_contradicts_its_checksum_is_not_handed_out() {
 }
 
 #[tokio::test]
+async fn a_source_that_contradicts_its_checksum_is_not_composed() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FileStore::open(root.path()).await.unwrap();
+    let source = root.path().join("scratch");
+    fs::write(&source, "flipped").unwrap();
+    let whole = store.create(&ObjectName::from_static("parts/1"), "whole".into()).await.unwrap();
+    let second = ObjectName::from_static("parts/2");
+    let spoiled = store.upload(&second, &source, Checksum::of(b"written")).await.unwrap();
+    let sources = [(whole.name, whole.generation), (spoiled.name, spoiled.generation)];
+    let refusal = store.compose(&name(), &sources).await.unwrap_err();
+    assert_eq!((refusal.kind(), refusal.object()), (ErrorKind::Damaged, "parts/2"));
+    assert_eq!(store.head(&name()).await.unwrap(), None);
+    assert_eq!(fs::read_dir(root.path().join(".penstock/tmp")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_source_whose_record_is_lost_is_settled_and_composed_in_its_place() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FileStore::open(root.path()).await.unwrap();
+    let mut sources = Vec::new();
+    for (at, bytes) in [("parts/1", "a"), ("parts/2", "b"), ("parts/3", "c")] {
+        let meta = store.create(&ObjectName::from_static(at), bytes.into()).await.unwrap();
+        sources.push((meta.name, meta.generation));
+    }
+    fs::remove_file(root.path().join(".penstock/parts/2.meta")).unwrap();
+    let written = store.compose(&name(), &sources).await.unwrap();
+    assert_eq!(content(&store).await, "abc");
+    assert_eq!(written.checksum(), Some(Checksum::of(b"abc")));
+}
+
+#[tokio::test]
 async fn looking_at_a_folder_makes_nothing_and_deleting_leaves_nothing_behind() {
     let root = tempfile::tempdir().unwrap();
     let output = root.path().join("out");

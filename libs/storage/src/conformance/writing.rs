@@ -72,6 +72,36 @@ pub async fn delete_needs_the_current_generation(store: &dyn Store) {
     }
 }
 
+/// Many objects are deleted as one is: what is absent is success, and what has another generation stays, tells its
+/// error, and keeps no other from being deleted.
+pub async fn delete_all_deletes_each_that_it_can(store: &dyn Store) {
+    let mut objects = Vec::new();
+    for number in 0..=2 * store.deletes_at_once().get() {
+        let meta = create(store, &name(&format!("many/{number:04}")), "a").await;
+        objects.push((meta.name, meta.generation));
+    }
+    let (changed, seen) = objects[1].clone();
+    pace(store).await;
+    store.replace(&changed, "b".into(), &seen).await.expect("it is replaced");
+    pace(store).await;
+    objects.insert(0, (name("many/absent"), Generation::new("1")));
+    let stale = store.delete_all(&objects).await.expect_err("that generation is gone");
+    assert_eq!(stale.kind(), ErrorKind::Changed);
+    assert_eq!(stale.object(), changed.as_str());
+    let left = store.list("many/", None).await.expect("they are listed").objects;
+    assert_eq!(left.iter().map(|object| &object.name).collect::<Vec<_>>(), [&changed]);
+
+    let rest: Vec<_> = left.into_iter().map(|meta| (meta.name, meta.generation)).collect();
+    for _ in 0..2 {
+        pace(store).await;
+        store.delete_all(&rest).await.expect("they are deleted, or were");
+        assert_eq!(store.head(&changed).await.expect("an absence is seen"), None);
+    }
+    store.delete_all(&[]).await.expect("nothing is to be done");
+    let again = create(store, &changed, "a").await;
+    assert!(again.generation != seen && again.generation != rest[0].1, "a generation came twice");
+}
+
 /// An upload writes what its file holds, under the precondition of a create.
 pub async fn upload_is_a_create(store: &dyn Store) {
     let at = name("upload/a");

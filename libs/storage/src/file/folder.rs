@@ -66,12 +66,12 @@ impl Folder {
         self.own().join("retired")
     }
 
-    /// Removes the folders above `path` that are empty, up to the root or the store's own folder.
+    /// Removes `folder` and those above it that are empty, up to the root or the store's own folder.
     ///
     /// Only under the lock, so that no writer has just made one of them.
-    pub(super) fn prune_above(&self, path: &Path) {
-        path.ancestors()
-            .skip(1)
+    pub(super) fn prune(&self, folder: &Path) {
+        folder
+            .ancestors()
             .take_while(|folder| *folder != self.root && *folder != self.own())
             .take_while(|folder| fs::remove_dir(folder).is_ok())
             .for_each(drop);

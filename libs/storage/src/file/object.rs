@@ -81,8 +81,22 @@ impl Object {
         self.record.generation
     }
 
-    pub(super) fn file(&self) -> &File {
-        &self.file
+    /// The object if it has that generation.
+    pub(super) fn pinned(self, generation: &Generation) -> Result<Self> {
+        if self.generation() == *generation {
+            Ok(self)
+        } else {
+            Err(StorageError::changed(Action::Read, &self.name))
+        }
+    }
+
+    /// Shows the whole content, one `chunk` after the other; its checksum, which is not compared yet.
+    pub(super) fn read_through(
+        &self,
+        chunk: &mut [u8],
+        show: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<Checksum> {
+        read_through(&self.file, chunk, show)
     }
 
     pub(super) fn read(&self, range: &Range<u64>) -> Result<Bytes> {
@@ -96,16 +110,22 @@ impl Object {
             return Err(StorageError::too_large(&self.name, size_bytes, limit_bytes));
         }
         let bytes = self.read(&(0..size_bytes))?;
-        if Checksum::of(&bytes) != self.record.checksum() {
-            return Err(StorageError::new(
-                ErrorKind::Damaged,
-                Action::Read,
-                &self.name,
-                "its content contradicts its checksum",
-                "restore it from a copy, and look at the health of the disk",
-            ));
-        }
+        self.check(Checksum::of(&bytes))?;
         Ok((self.meta(), bytes))
+    }
+
+    /// Compares what a read of the whole content found with the record.
+    pub(super) fn check(&self, found: Checksum) -> Result<()> {
+        if found == self.record.checksum() {
+            return Ok(());
+        }
+        Err(StorageError::new(
+            ErrorKind::Damaged,
+            Action::Read,
+            &self.name,
+            "its content contradicts its checksum",
+            "restore it from a copy, and look at the health of the disk",
+        ))
     }
 }
 
@@ -126,12 +146,22 @@ pub(super) fn open_content(folder: &Folder, name: &ObjectName) -> Result<Option<
 
 /// The checksum of a whole file, wherever its cursor is.
 pub(super) fn checksum(file: &File) -> io::Result<Checksum> {
-    let mut chunk = vec![0; CHUNK_BYTES];
+    read_through(file, &mut vec![0; CHUNK_BYTES], |_| Ok(()))
+}
+
+fn read_through(
+    file: &File,
+    chunk: &mut [u8],
+    mut show: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<Checksum> {
     let mut sum = Checksum::default();
     loop {
-        match file.read_at(&mut chunk, sum.size_bytes) {
+        match file.read_at(chunk, sum.size_bytes) {
             Ok(0) => return Ok(sum),
-            Ok(length) => sum = sum.extended(&chunk[..length]),
+            Ok(length) => {
+                show(&chunk[..length])?;
+                sum = sum.extended(&chunk[..length]);
+            }
             Err(answer) if answer.kind() == io::ErrorKind::Interrupted => {}
             Err(answer) => return Err(answer),
         }

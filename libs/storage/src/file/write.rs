@@ -6,6 +6,7 @@
 //!   holds the lock next, whether the swap's caller ever learned of it or not.
 //! * delete: the retired generation, then the content, then the record.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -100,22 +101,42 @@ impl<'a> LockedFolder<'a> {
         Ok(record.meta(name))
     }
 
-    /// Deletes the object if it has the generation `expected`. Not synced: a deletion undone by a loss of power
-    /// brings back an object that nobody misses.
-    pub(super) fn delete(&self, name: &ObjectName, expected: &Generation) -> Result<()> {
-        let failed = |answer: io::Error| StorageError::io(Action::Delete, name, &answer);
-        let Some(object) = self.settled(name)? else {
-            return Ok(());
-        };
-        if object.generation() != *expected {
-            return Err(StorageError::changed(Action::Delete, name));
+    /// Deletes each object that has the generation expected of it; the error is the first one. Not synced: a deletion
+    /// undone by a loss of power brings back an object that nobody misses, and whoever looks after the output deletes it.
+    pub(super) fn delete_all(&self, objects: &[(ObjectName, Generation)]) -> Result<()> {
+        let mut result = Ok(());
+        let mut highest_retired = 0;
+        // Whether a folder is empty is looked at once, behind the last deletion in it.
+        let mut folders = BTreeSet::new();
+        for (name, expected) in objects {
+            let deleted = self.generation_to_delete(name, expected).and_then(|number| {
+                let Some(number) = number else { return Ok(()) };
+                if number > highest_retired {
+                    retire(self.folder, number)?;
+                    highest_retired = number;
+                }
+                for path in [self.folder.content_path(name), self.folder.record_path(name)] {
+                    fs::remove_file(&path)
+                        .map_err(|answer| StorageError::io(Action::Delete, name, &answer))?;
+                    folders.extend(path.parent().map(Path::to_owned));
+                }
+                Ok(())
+            });
+            result = result.and(deleted);
         }
-        retire(self.folder, object.generation_number())?;
-        for path in [self.folder.content_path(name), self.folder.record_path(name)] {
-            fs::remove_file(&path).map_err(failed)?;
-            self.folder.prune_above(&path);
+        for folder in &folders {
+            self.folder.prune(folder);
         }
-        Ok(())
+        result
+    }
+
+    /// The number of the generation `expected`; `None` if there is no object.
+    fn generation_to_delete(&self, name: &ObjectName, expected: &Generation) -> Result<Option<u64>> {
+        match self.settled(name)? {
+            None => Ok(None),
+            Some(object) if object.generation() == *expected => Ok(Some(object.generation_number())),
+            Some(_) => Err(StorageError::changed(Action::Delete, name)),
+        }
     }
 }
 
