@@ -153,6 +153,18 @@ fn url_of<'a>(base: &BaseUrl, segments: impl IntoIterator<Item = &'a str>) -> Ur
     url
 }
 
+/// The body that a job of this kind makes of the prompt `hello`.
+#[cfg(test)]
+fn body_of_hello(kind: ProviderKind, change: impl FnOnce(&mut penstock_job::JobSpec)) -> serde_json::Value {
+    let mut spec = penstock_job::JobSpec { model: Some("m".to_owned()), ..Default::default() };
+    spec.provider.kind = kind;
+    change(&mut spec);
+    let input = penstock_job::spec::CanonicalInput { uri: "in.jsonl".to_owned(), generation: "1".to_owned() };
+    let spec = spec.canonical(input, penstock_batchfile::Format::Prompts).unwrap();
+    let prompt = serde_json::value::to_raw_value("hello").unwrap();
+    serde_json::from_slice(&Dialect::of(&spec).frame(&spec).with(&prompt)).unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

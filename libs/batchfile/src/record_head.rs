@@ -58,8 +58,8 @@ pub fn read_record(line: &[u8], format: Format) -> Result<RecordHead<'_>, Record
 }
 
 /// Reads one record whose bytes are known to be those that a [`RecordWriter`](crate::RecordWriter) wrote: the caller
-/// compares their checksum with the one taken when they were written. What stands behind the head is then not looked at,
-/// which is ten times as fast. Whatever does not begin as the writer begins is read by [`read_record`].
+/// compares their checksum with the one taken when they were written. What stands behind the head is then not parsed
+/// again. Whatever does not begin as the writer begins is read by [`read_record`].
 pub fn read_written_record(line: &[u8], format: Format) -> Result<RecordHead<'_>, RecordError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let head = match format {

@@ -112,23 +112,13 @@ fn camel_case(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use penstock_batchfile::Format;
-    use penstock_job::{
-        JobSpec,
-        spec::{CanonicalInput, ProviderKind},
-    };
+    use penstock_job::{JobSpec, spec::ProviderKind};
     use serde_json::json;
 
-    use super::*;
+    use super::{super::body_of_hello, *};
 
     fn body(change: impl FnOnce(&mut JobSpec)) -> Value {
-        let mut spec = JobSpec { model: Some("m".to_owned()), ..JobSpec::default() };
-        spec.provider.kind = ProviderKind::Gemini;
-        change(&mut spec);
-        let input = CanonicalInput { uri: "in.jsonl".to_owned(), generation: "1".to_owned() };
-        let spec = spec.canonical(input, Format::Prompts).unwrap();
-        let prompt = serde_json::value::to_raw_value("hello").unwrap();
-        serde_json::from_slice(&frame(&spec).with(&prompt)).unwrap()
+        body_of_hello(ProviderKind::Gemini, change)
     }
 
     #[test]
