@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use penstock_rate::{Cost, Hints, Learner, Limits, Mode, RequestId, Snapshot, Verdict, Wait};
+use penstock_rate::{Cost, Hints, Learner, Limits, Mode, Profile, RequestId, Snapshot, Verdict, Wait};
 
 use crate::bounded;
 
@@ -11,7 +11,7 @@ pub fn learner_memory(data: &[u8]) {
     let Ok(snapshot) = serde_json::from_slice::<Snapshot>(bounded(data, 16 << 10)) else { return };
     for mode in Mode::ALL {
         let now = Duration::from_secs(1);
-        if let Ok(learner) = Learner::restore(&snapshot, mode, Limits::default(), now) {
+        if let Ok(learner) = Learner::restore(&snapshot, mode, Profile::Unknown, Limits::default(), now) {
             goes_on(learner, now);
         }
     }
@@ -33,5 +33,6 @@ fn goes_on(mut learner: Learner, start: Duration) {
     assert!(!learner.explain().is_empty());
     let written = serde_json::to_string(&learner.snapshot()).expect("a snapshot is JSON");
     let again: Snapshot = serde_json::from_str(&written).expect("what was written reads back");
-    Learner::restore(&again, learner.mode(), Limits::default(), start).expect("the learner's own memory");
+    Learner::restore(&again, learner.mode(), Profile::Unknown, Limits::default(), start)
+        .expect("the learner's own memory");
 }

@@ -12,7 +12,7 @@ use penstock_job::{
     spec::{Limits, ModelLimits, RateMode},
     state::Requests,
 };
-use penstock_rate::{Cost, Learner, Mode, RequestId, Snapshot, Verdict, Wait};
+use penstock_rate::{Cost, Learner, Mode, Profile, RequestId, Snapshot, Verdict, Wait};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -81,7 +81,7 @@ impl Pacing {
         };
         // The job's own bounds hold over all models together; they are never learned.
         let whole = penstock_rate::Limits { rpm: limits.rpm, tpm: limits.tpm, max_in_flight: None };
-        let job = Learner::new(Mode::Fixed, whole, Duration::ZERO);
+        let job = Learner::new(Mode::Fixed, Profile::Unknown, whole, Duration::ZERO);
         let learners = Mutex::new(Learners { job, models: BTreeMap::new(), sent: RequestId(0) });
         let before = counted(&board);
         Self { began: Instant::now(), mode, limits: limits.clone(), memory, board, before, learners }
@@ -177,13 +177,17 @@ impl Pacing {
             tpm: [tpm, self.limits.tpm].into_iter().flatten().min(),
             max_in_flight: None,
         };
-        match self.memory.get(model).map(|snapshot| Learner::restore(snapshot, self.mode, limits, now)) {
+        match self
+            .memory
+            .get(model)
+            .map(|snapshot| Learner::restore(snapshot, self.mode, Profile::Unknown, limits, now))
+        {
             Some(Ok(learner)) => learner,
             Some(Err(error)) => {
                 tracing::warn!(model, %error, "learning starts afresh");
-                Learner::new(self.mode, limits, now)
+                Learner::new(self.mode, Profile::Unknown, limits, now)
             }
-            None => Learner::new(self.mode, limits, now),
+            None => Learner::new(self.mode, Profile::Unknown, limits, now),
         }
     }
 

@@ -124,6 +124,8 @@ fn of_refusal<'a>(answer: &Answer, status: StatusCode, dialect: Dialect) -> Disp
             hints: Hints {
                 requests: preferred(stated.requests, answer.hints.requests),
                 tokens: preferred(stated.tokens, answer.hints.tokens),
+                input_tokens: preferred(stated.input_tokens, answer.hints.input_tokens),
+                output_tokens: preferred(stated.output_tokens, answer.hints.output_tokens),
             },
         },
         Meaning::Blocked(reason) => {

@@ -135,7 +135,7 @@ impl StatedLimit {
     /// The same as a header would say it.
     pub(super) fn hint(self) -> Hint {
         let remaining = self.limit.zip(self.used).map(|(limit, used)| limit.saturating_sub(used));
-        Hint { limit: self.limit, remaining, reset: None }
+        Hint { limit: self.limit, remaining, ..Hint::default() }
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
         );
         let stated = body.stated_limit();
         assert_eq!(stated, StatedLimit { limit: Some(10_000), used: Some(8_554), requested: Some(3_082) });
-        assert_eq!(stated.hint(), Hint { limit: Some(10_000), remaining: Some(1_446), reset: None });
+        assert_eq!(stated.hint(), Hint { limit: Some(10_000), remaining: Some(1_446), ..Hint::default() });
         assert_eq!(body.dimension(), Some(Dimension::Tokens));
         assert_eq!(body.wait, Some(Duration::from_millis(9_816)));
     }

@@ -26,7 +26,7 @@ const TOKENS: Names = Names {
 
 /// The `x-ratelimit-*` headers of OpenAI and of those who follow it; what is missing or no number stays unknown.
 pub(super) fn from_headers(headers: &HeaderMap) -> Hints {
-    Hints { requests: hint(headers, &REQUESTS), tokens: hint(headers, &TOKENS) }
+    Hints { requests: hint(headers, &REQUESTS), tokens: hint(headers, &TOKENS), ..Hints::default() }
 }
 
 fn hint(headers: &HeaderMap, names: &Names) -> Hint {
@@ -35,6 +35,7 @@ fn hint(headers: &HeaderMap, names: &Names) -> Hint {
         limit: text(&names.limit).and_then(|limit| limit.parse().ok()),
         remaining: text(&names.remaining).and_then(|remaining| remaining.parse().ok()),
         reset: text(&names.reset).and_then(duration::parse),
+        period: None,
     }
 }
 
@@ -57,10 +58,14 @@ mod tests {
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
         .collect();
         let hints = from_headers(&headers);
-        let requests =
-            Hint { limit: Some(500), remaining: Some(499), reset: Some(Duration::from_millis(120)) };
+        let requests = Hint {
+            limit: Some(500),
+            remaining: Some(499),
+            reset: Some(Duration::from_millis(120)),
+            period: None,
+        };
         assert_eq!(hints.requests, requests);
-        assert_eq!(hints.tokens, Hint { limit: None, remaining: None, reset: Some(Duration::from_mins(6)) });
+        assert_eq!(hints.tokens, Hint { reset: Some(Duration::from_mins(6)), ..Hint::default() });
         assert_eq!(from_headers(&HeaderMap::new()), Hints::default());
     }
 }

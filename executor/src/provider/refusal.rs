@@ -4,6 +4,7 @@ use penstock_job::Reason;
 use penstock_rate::{Dimension, Hints};
 
 /// What a refusal means.
+#[expect(clippy::large_enum_variant, reason = "one at a time is made, for an answer that took a round trip")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// The line will never be answered.

@@ -52,7 +52,18 @@ pub enum Verdict {
         /// What the headers or the body say about the limits.
         hints: Hints,
     },
-    /// Anything that says nothing about the rate: a timeout, a lost connection, a 5xx, an error of the request
+    /// Asked to slow down (OpenAI's 503 "Slow Down"): the rate rose too steeply, whatever it is by now.
+    SlowDown {
+        /// How long the provider asks to wait, from now.
+        retry_after: Option<Duration>,
+    },
+    /// The server itself has too much to do (503 or 529 "overloaded"): fewer requests at once help, the rate says
+    /// nothing.
+    Overloaded {
+        /// How long the provider asks to wait, from now.
+        retry_after: Option<Duration>,
+    },
+    /// Anything that says nothing about the rate: a timeout, a lost connection, another 5xx, an error of the request
     /// itself. It frees the slot.
     Lost,
 }
@@ -62,8 +73,12 @@ pub enum Verdict {
 pub enum Dimension {
     /// The number of requests.
     Requests,
-    /// The number of tokens, as the provider charges them.
+    /// The number of tokens, of prompts and answers together, as the provider charges them.
     Tokens,
+    /// The number of tokens of prompts.
+    InputTokens,
+    /// The number of tokens of answers.
+    OutputTokens,
 }
 
 /// What one answer says about the provider's limits; empty where it says nothing.
@@ -71,13 +86,42 @@ pub enum Dimension {
 pub struct Hints {
     /// The request limit.
     pub requests: Hint,
-    /// The token limit.
+    /// The limit on tokens of prompts and answers together.
     pub tokens: Hint,
+    /// The limit on tokens of prompts.
+    pub input_tokens: Hint,
+    /// The limit on tokens of answers.
+    pub output_tokens: Hint,
+}
+
+impl Hints {
+    /// What is said about this limit.
+    pub fn of(self, dimension: Dimension) -> Hint {
+        match dimension {
+            Dimension::Requests => self.requests,
+            Dimension::Tokens => self.tokens,
+            Dimension::InputTokens => self.input_tokens,
+            Dimension::OutputTokens => self.output_tokens,
+        }
+    }
+
+    /// Says this about one limit, and the same as before about the others.
+    #[must_use]
+    pub fn with(mut self, dimension: Dimension, hint: Hint) -> Self {
+        match dimension {
+            Dimension::Requests => self.requests = hint,
+            Dimension::Tokens => self.tokens = hint,
+            Dimension::InputTokens => self.input_tokens = hint,
+            Dimension::OutputTokens => self.output_tokens = hint,
+        }
+        self
+    }
 }
 
 /// One limit in the words of response headers; each fact may be missing.
 ///
-/// It may describe another window than the minute, a day for instance: `limit × reset / used` tells which.
+/// Where the provider does not name the period, it may be another than the minute, a day for instance:
+/// `limit × reset / used` tells which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
     /// Units allowed per window.
@@ -86,6 +130,21 @@ pub struct Hint {
     pub remaining: Option<u64>,
     /// Time until nothing of the window is used.
     pub reset: Option<Duration>,
+    /// The period that the limit counts in, where the provider names it.
+    pub period: Option<Period>,
+}
+
+/// A period that providers count a limit in ("requests per min", `...PerDayPerProject...`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// 1 s.
+    Second,
+    /// 60 s, what most limits count in.
+    Minute,
+    /// 3,600 s.
+    Hour,
+    /// 86,400 s: a budget rather than a pace.
+    Day,
 }
 
 /// When the next request may go.

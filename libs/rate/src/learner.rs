@@ -13,6 +13,7 @@ use crate::limits::Limits;
 use crate::mode::Mode;
 use crate::percentile::RecentOutputs;
 use crate::policy::Policy;
+use crate::profile::Profile;
 use crate::snapshot::{Record, RestoreError, Snapshot};
 
 /// Decides when requests to one provider, model and key may go.
@@ -37,7 +38,7 @@ pub struct Learner {
 
 impl Learner {
     /// A learner that knows nothing but the user's limits.
-    pub fn new(mode: Mode, limits: Limits, now: Duration) -> Self {
+    pub fn new(mode: Mode, _profile: Profile, limits: Limits, now: Duration) -> Self {
         let policy = Policy::new(mode, limits, now);
         let mut journal = Journal::default();
         journal.record(Duration::ZERO, format!("started: {}", policy.explain()));
@@ -58,6 +59,7 @@ impl Learner {
     pub fn restore(
         snapshot: &Snapshot,
         mode: Mode,
+        _profile: Profile,
         limits: Limits,
         now: Duration,
     ) -> Result<Self, RestoreError> {
@@ -103,7 +105,10 @@ impl Learner {
             return;
         }
         match verdict {
-            Verdict::Admitted { .. } | Verdict::Lost => {}
+            Verdict::Admitted { .. }
+            | Verdict::SlowDown { .. }
+            | Verdict::Overloaded { .. }
+            | Verdict::Lost => {}
             Verdict::Succeeded { output_tokens, .. } => {
                 self.outputs.record(output_tokens);
                 self.policy.succeeded(now, self.outputs.p95());
@@ -183,8 +188,9 @@ mod tests {
     use super::*;
     use crate::event::{Hint, Hints};
 
-    const NOTHING: Hint = Hint { limit: None, remaining: None, reset: None };
-    const NO_HINTS: Hints = Hints { requests: NOTHING, tokens: NOTHING };
+    const NOTHING: Hint = Hint { limit: None, remaining: None, reset: None, period: None };
+    const NO_HINTS: Hints =
+        Hints { requests: NOTHING, tokens: NOTHING, input_tokens: NOTHING, output_tokens: NOTHING };
     const REFUSED: Verdict = Verdict::Refused { dimension: None, retry_after: None, hints: NO_HINTS };
 
     fn seconds(seconds: u64) -> Duration {
@@ -200,7 +206,7 @@ mod tests {
     #[test]
     fn at_the_concurrency_cap_only_a_final_verdict_helps() {
         let limits = Limits { max_in_flight: NonZeroU32::new(1), ..Limits::default() };
-        let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
+        let mut learner = Learner::new(Mode::Fixed, Profile::Unknown, limits, Duration::ZERO);
         learner.sent(seconds(0), RequestId(1), Cost::default());
         assert_eq!(learner.next(seconds(0), Cost::default()), Wait::ForVerdict);
 
@@ -214,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_verdict_on_an_unknown_request_teaches_nothing() {
-        let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+        let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
         learner.verdict(seconds(1), RequestId(9), REFUSED);
         assert_eq!(learner.gauges().refusals, 0);
         assert_eq!(learner.gauges().rpm_target, Some(10));
@@ -225,17 +231,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_leaves_the_rate_alone() {
-        let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
-        exchange(&mut learner, 1, Verdict::Lost);
-        assert_eq!((learner.gauges().rpm_target, learner.gauges().refusals), (Some(10), 0));
-        assert_eq!(learner.gauges().p95_tokens, None);
+    fn in_mode_aimd_only_refusals_for_the_rate_change_it() {
+        let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
+        let retry_after = Some(seconds(7));
+        let others = [Verdict::Lost, Verdict::SlowDown { retry_after }, Verdict::Overloaded { retry_after }];
+        for (second, verdict) in (1..).zip(others) {
+            exchange(&mut learner, second, verdict);
+            assert_eq!((learner.gauges().rpm_target, learner.gauges().refusals), (Some(10), 0));
+            assert_eq!((learner.gauges().p95_tokens, learner.gauges().in_flight), (None, 0));
+        }
     }
 
     #[test]
     fn refusals_are_counted_in_mode_fixed_and_change_nothing_else() {
         let limits = Limits { rpm: NonZeroU32::new(60), ..Limits::default() };
-        let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
+        let mut learner = Learner::new(Mode::Fixed, Profile::Unknown, limits, Duration::ZERO);
         exchange(&mut learner, 1, REFUSED);
         assert_eq!(learner.gauges().refusals, 1);
         assert_eq!(learner.gauges().effective_rpm, Some(60.0));
@@ -244,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_journal_tells_the_story_with_its_times() {
-        let mut learner = Learner::new(Mode::Aimd, Limits::default(), seconds(100));
+        let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), seconds(100));
         exchange(&mut learner, 131, REFUSED);
         learner.next(seconds(250), Cost::default());
         let story: Vec<_> = learner.decisions().map(|entry| (entry.at_ms, entry.words.as_str())).collect();
@@ -262,13 +272,14 @@ mod tests {
 
     #[test]
     fn a_restored_learner_keeps_what_it_knew_and_obeys_the_limits_of_today() {
-        let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+        let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
         exchange(&mut learner, 150, Verdict::Succeeded { output_tokens: 100, input_tokens: 9 });
         exchange(&mut learner, 151, REFUSED);
         assert_eq!(learner.gauges().rpm_target, Some(54));
 
         let limits = Limits { rpm: NonZeroU32::new(40), tpm: NonZeroU64::new(3_000), max_in_flight: None };
-        let restored = Learner::restore(&learner.snapshot(), Mode::Aimd, limits, seconds(7)).unwrap();
+        let restored =
+            Learner::restore(&learner.snapshot(), Mode::Aimd, Profile::Unknown, limits, seconds(7)).unwrap();
         assert_eq!(
             restored.gauges(),
             Gauges {

@@ -11,9 +11,9 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use penstock_rate::{Cost, Learner, Limits, Mode, RequestId, Verdict, Wait};
+//! use penstock_rate::{Cost, Learner, Limits, Mode, Profile, RequestId, Verdict, Wait};
 //!
-//! let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+//! let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
 //! let cost = Cost { input_tokens: 200, output_tokens: 512 };
 //! assert_eq!(learner.next(Duration::ZERO, cost), Wait::Now);
 //!
@@ -38,13 +38,15 @@ mod mode;
 mod pacing;
 mod percentile;
 mod policy;
+mod profile;
 mod snapshot;
 
-pub use event::{Cost, Dimension, Hint, Hints, RequestId, Verdict, Wait};
+pub use event::{Cost, Dimension, Hint, Hints, Period, RequestId, Verdict, Wait};
 pub use gauges::Gauges;
 pub use in_flight::MOST_IN_FLIGHT;
 pub use journal::Decision;
 pub use learner::Learner;
 pub use limits::Limits;
 pub use mode::{Mode, UnknownMode};
+pub use profile::{Profile, UnknownProfile};
 pub use snapshot::{RestoreError, Snapshot};

@@ -111,15 +111,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Learner, Limits};
+    use crate::{Learner, Limits, Profile};
 
     fn refusal(content: Value, mode: Mode) -> String {
         let snapshot: Snapshot = serde_json::from_value(content).unwrap();
-        Learner::restore(&snapshot, mode, Limits::default(), Duration::ZERO).unwrap_err().to_string()
+        Learner::restore(&snapshot, mode, Profile::Unknown, Limits::default(), Duration::ZERO)
+            .unwrap_err()
+            .to_string()
     }
 
     fn recorded(mode: Mode) -> Value {
-        serde_json::to_value(Learner::new(mode, Limits::default(), Duration::ZERO).snapshot()).unwrap()
+        serde_json::to_value(
+            Learner::new(mode, Profile::Unknown, Limits::default(), Duration::ZERO).snapshot(),
+        )
+        .unwrap()
     }
 
     #[test]

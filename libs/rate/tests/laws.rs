@@ -3,10 +3,11 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use penstock_rate::{Cost, Dimension, Hints, Learner, Limits, Mode, RequestId, Verdict, Wait};
+use penstock_rate::{Cost, Dimension, Hints, Learner, Limits, Mode, Profile, RequestId, Verdict, Wait};
 use proptest::prelude::*;
 
 /// Something that a caller does; requests are named by small numbers so that they meet.
+#[expect(clippy::large_enum_variant, reason = "some hundreds of them at most")]
 #[derive(Clone, Debug)]
 enum Action {
     Pass(Duration),
@@ -45,6 +46,8 @@ fn final_verdict() -> impl Strategy<Value = Verdict> {
             input_tokens: input.into(),
         }),
         1 => Just(Verdict::Refused { dimension: Some(Dimension::Requests), retry_after: None, hints }),
+        1 => Just(Verdict::SlowDown { retry_after: None }),
+        1 => Just(Verdict::Overloaded { retry_after: None }),
         1 => Just(Verdict::Lost),
     ]
 }
@@ -129,7 +132,7 @@ proptest! {
         cost in cost(),
         actions in prop::collection::vec(action(), 1..150),
     ) {
-        let mut learner = Learner::new(mode, limits, Duration::ZERO);
+        let mut learner = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
         live(&mut learner, &actions, |learner, newest| {
             if let Wait::Until(at) = learner.next(newest, cost) {
                 assert!(at > newest, "told at {newest:?} to wait until {at:?}");
@@ -158,7 +161,7 @@ proptest! {
     ) {
         let rpm = NonZeroU32::new(rpm).unwrap();
         let limits = Limits { rpm: Some(rpm), ..Limits::default() };
-        let mut learner = Learner::new(mode, limits, Duration::ZERO);
+        let mut learner = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
         let sent = follow(&mut learner, Duration::ZERO, &requests);
         prop_assert!(busiest_minute(&sent) <= rpm.get() as usize + 1);
     }
@@ -169,7 +172,7 @@ proptest! {
         costs in prop::collection::vec(cost(), 1..200),
     ) {
         let limits = Limits { tpm: NonZeroU64::new(tpm), ..Limits::default() };
-        let mut learner = Learner::new(Mode::Fixed, limits, Duration::ZERO);
+        let mut learner = Learner::new(Mode::Fixed, Profile::Unknown, limits, Duration::ZERO);
         let on_time = |cost: &Cost| Request { cost: *cost, verdict: Verdict::Lost, late: Duration::ZERO };
         let requests: Vec<_> = costs.iter().map(on_time).collect();
         let sent = follow(&mut learner, Duration::ZERO, &requests);
@@ -194,13 +197,13 @@ proptest! {
             .into_iter()
             .filter(|action| !matches!(action, Action::Pass(time) if time.as_secs() > 20))
             .collect();
-        let mut original = Learner::new(mode, limits, Duration::ZERO);
+        let mut original = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
         let now = live(&mut original, &actions, |_, _| ());
         (0..12).for_each(|id| original.verdict(now, RequestId(id), Verdict::Lost));
 
         let stored = serde_json::to_string(&original.snapshot()).unwrap();
         let snapshot = serde_json::from_str(&stored).unwrap();
-        let mut restored = Learner::restore(&snapshot, mode, limits, later).unwrap();
+        let mut restored = Learner::restore(&snapshot, mode, Profile::Unknown, limits, later).unwrap();
 
         let before = follow(&mut original, now, &requests);
         let after = follow(&mut restored, later, &requests);

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use penstock_rate::{Cost, Hints, Learner, Limits, Mode, RequestId, Verdict, Wait};
+use penstock_rate::{Cost, Hints, Learner, Limits, Mode, Profile, RequestId, Verdict, Wait};
 
 const COST: Cost = Cost { input_tokens: 100, output_tokens: 600 };
 
@@ -117,7 +117,7 @@ fn later_hours() -> impl Iterator<Item = (Duration, Duration)> {
 
 #[test]
 fn aimd_doubles_its_way_to_a_limit_of_500_within_five_minutes() {
-    let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+    let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
     let course = run(&mut learner, &mut Provider::new(500, Duration::from_secs(1)), hours(1));
     assert_eq!(course.targets[299], 366);
     assert_eq!(course.targets[301], 549);
@@ -128,7 +128,7 @@ fn aimd_doubles_its_way_to_a_limit_of_500_within_five_minutes() {
 
 #[test]
 fn aimd_saws_between_three_quarters_and_the_whole_of_a_limit_judged_each_second() {
-    let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+    let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
     let course = run(&mut learner, &mut Provider::new(500, Duration::from_secs(1)), hours(6));
     for (from, until) in later_hours() {
         let used = ratio(course.admitted_between(from, until), 30_000);
@@ -141,7 +141,7 @@ fn aimd_saws_between_three_quarters_and_the_whole_of_a_limit_judged_each_second(
 
 #[test]
 fn aimd_saws_around_a_limit_that_forgives_a_minute() {
-    let mut learner = Learner::new(Mode::Aimd, Limits::default(), Duration::ZERO);
+    let mut learner = Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::ZERO);
     let course = run(&mut learner, &mut Provider::new(500, Duration::from_mins(1)), hours(6));
     for (from, until) in later_hours() {
         let used = ratio(course.admitted_between(from, until), 30_000);
@@ -156,7 +156,7 @@ fn aimd_saws_around_a_limit_that_forgives_a_minute() {
 fn whoever_knows_the_limit_and_sets_it_is_not_refused() {
     let limits = Limits { rpm: NonZeroU32::new(500), ..Limits::default() };
     for (mode, least) in [(Mode::Fixed, 30_000), (Mode::Aimd, 27_500)] {
-        let mut learner = Learner::new(mode, limits, Duration::ZERO);
+        let mut learner = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
         let course = run(&mut learner, &mut Provider::new(500, Duration::from_secs(1)), hours(1));
         assert_eq!(course.refused, [], "mode {mode}");
         assert!(course.admitted.len() >= least, "mode {mode}: {} admitted", course.admitted.len());
@@ -168,7 +168,7 @@ fn a_token_limit_paces_each_mode_by_its_own_measure() {
     let limits = Limits { tpm: NonZeroU64::new(84_000), ..Limits::default() };
     // Fixed reserves the 700 tokens of each request, aimd counts the 300 that nearly all answers use.
     for (mode, per_minute) in [(Mode::Fixed, 120), (Mode::Aimd, 280)] {
-        let mut learner = Learner::new(mode, limits, Duration::ZERO);
+        let mut learner = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
         let course = run(&mut learner, &mut Provider::new(10_000, Duration::from_mins(1)), hours(1));
         let settled = course.admitted_between(Duration::from_mins(30), Duration::from_mins(31));
         assert_eq!(settled, per_minute, "mode {mode}");

@@ -269,7 +269,7 @@ fn headers_go_before_the_text_and_the_text_before_headers_of_another_limit() {
     match classify(&Ok(refusal), OPENAI) {
         Disposition::Throttled { after, hints, .. } => {
             assert_eq!(after, Some(Duration::from_secs(11)));
-            assert_eq!(hints.tokens, Hint { limit: Some(10_000), remaining: Some(1_446), reset: None });
+            assert_eq!(hints.tokens, Hint { limit: Some(10_000), remaining: Some(1_446), ..Hint::default() });
             assert_eq!(hints.requests.limit, Some(500));
         }
         other => panic!("{other:?}"),

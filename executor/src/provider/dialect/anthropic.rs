@@ -75,7 +75,7 @@ const TOKENS: Names = Names {
 /// What the headers of an answer say about the limits (<https://platform.claude.com/docs/en/api/rate-limits>). Their
 /// times are taken relative to the answer's own `date`, since the two clocks may differ, and to `now` where it has none.
 pub(super) fn hints(headers: &HeaderMap, now: SystemTime) -> Hints {
-    Hints { requests: hint(headers, &REQUESTS, now), tokens: hint(headers, &TOKENS, now) }
+    Hints { requests: hint(headers, &REQUESTS, now), tokens: hint(headers, &TOKENS, now), ..Hints::default() }
 }
 
 fn hint(headers: &HeaderMap, names: &Names, now: SystemTime) -> Hint {
@@ -89,6 +89,7 @@ fn hint(headers: &HeaderMap, names: &Names, now: SystemTime) -> Hint {
         limit: text(&names.limit).and_then(|limit| limit.parse().ok()),
         remaining: text(&names.remaining).and_then(|remaining| remaining.parse().ok()),
         reset: until.map(|until| until.duration_since(answered()).unwrap_or_default()),
+        period: None,
     }
 }
 
@@ -137,8 +138,9 @@ mod tests {
         .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
         .collect();
         let hints = hints(&headers, SystemTime::UNIX_EPOCH);
-        let requests = Hint { limit: Some(50), remaining: Some(49), reset: Some(Duration::from_secs(1)) };
+        let requests =
+            Hint { limit: Some(50), remaining: Some(49), reset: Some(Duration::from_secs(1)), period: None };
         assert_eq!(hints.requests, requests);
-        assert_eq!(hints.tokens, Hint { limit: Some(40_000), remaining: Some(0), reset: None });
+        assert_eq!(hints.tokens, Hint { limit: Some(40_000), remaining: Some(0), ..Hint::default() });
     }
 }

@@ -66,9 +66,5 @@ fn stated_limit(message: &str) -> Option<u64> {
 
 fn stated(dimension: Option<Dimension>, limit: Option<u64>) -> Hints {
     let hint = Hint { limit, ..Hint::default() };
-    match dimension {
-        Some(Dimension::Requests) => Hints { requests: hint, ..Hints::default() },
-        Some(Dimension::Tokens) => Hints { tokens: hint, ..Hints::default() },
-        None => Hints::default(),
-    }
+    dimension.map_or_else(Hints::default, |dimension| Hints::default().with(dimension, hint))
 }

@@ -119,10 +119,8 @@ impl Details {
         let mut stated = Hints::default();
         for violation in self.violations.iter().filter(|violation| violation.quota_id.contains("PerMinute")) {
             let hint = Hint { limit: violation.quota_value.parse().ok(), ..Hint::default() };
-            match violation.dimension() {
-                Some(Dimension::Requests) => stated.requests = hint,
-                Some(Dimension::Tokens) => stated.tokens = hint,
-                None => {}
+            if let Some(dimension) = violation.dimension() {
+                stated = stated.with(dimension, hint);
             }
         }
         Meaning::Rate { dimension: self.violations.iter().find_map(Violation::dimension), stated }

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use penstock_job::Reason;
-use penstock_rate::{Dimension, Hints};
+use penstock_rate::Hints;
 
 use crate::provider::{error_body::ErrorBody, refusal::Meaning};
 
@@ -59,12 +59,8 @@ pub(in crate::provider) fn of_rate(body: &ErrorBody, message: &str) -> Meaning {
 /// The text names the limit that was exceeded; headers may describe another one, of a day for instance.
 fn rate(body: &ErrorBody) -> Meaning {
     let dimension = body.dimension();
-    let mut stated = Hints::default();
-    match dimension {
-        Some(Dimension::Requests) => stated.requests = body.stated_limit().hint(),
-        Some(Dimension::Tokens) => stated.tokens = body.stated_limit().hint(),
-        None => {}
-    }
+    let hint = body.stated_limit().hint();
+    let stated = dimension.map_or_else(Hints::default, |dimension| Hints::default().with(dimension, hint));
     Meaning::Rate { dimension, stated }
 }
 

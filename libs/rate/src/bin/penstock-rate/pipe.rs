@@ -18,7 +18,7 @@ use std::io::{self, BufRead, Write};
 use std::str::{FromStr, SplitAsciiWhitespace};
 use std::time::Duration;
 
-use penstock_rate::{Cost, Dimension, Hint, Hints, Learner, Limits, Mode, RequestId, Verdict, Wait};
+use penstock_rate::{Cost, Dimension, Hint, Hints, Learner, Limits, Mode, Profile, RequestId, Verdict, Wait};
 
 /// Why the conversation ended before its input did.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,7 @@ pub(crate) enum LineError {
 }
 
 /// One line of input.
+#[expect(clippy::large_enum_variant, reason = "one lives at a time")]
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
     Start,
@@ -73,7 +74,7 @@ pub(crate) fn converse(
         let in_line = |source| PipeError::Line { number: index + 1, source };
         let (now, event) = parse(&line).map_err(in_line)?;
         if event == Event::Start {
-            session = Some(Session::new(Learner::new(mode, limits, now)));
+            session = Some(Session::new(Learner::new(mode, Profile::Unknown, limits, now)));
         }
         let session = session.as_mut().ok_or(LineError::NotStarted).map_err(in_line)?;
         let answer = session.respond(now, event);
@@ -159,7 +160,8 @@ fn answer(fields: &mut Fields<'_>) -> Result<Event, LineError> {
     let remaining = fields.optional("remaining")?;
     let reset = fields.optional("reset")?.map(|Seconds(reset)| reset);
 
-    let hints = Hints { requests: Hint { limit, remaining, reset }, tokens: Hint::default() };
+    let requests = Hint { limit, remaining, reset, period: None };
+    let hints = Hints { requests, ..Hints::default() };
     let dimension = label.map(|Label(dimension)| dimension);
     let answer = if is_success {
         Answer::Success { output_tokens, hints }
@@ -297,12 +299,16 @@ mod tests {
     #[test]
     fn what_an_answer_says_reaches_the_learner() {
         let (now, event) = parse("R 2 7 1.5 0 tok 0 0.5 500 0 59.9").unwrap();
-        let requests =
-            Hint { limit: Some(500), remaining: Some(0), reset: Some(Duration::from_millis(59_900)) };
+        let requests = Hint {
+            limit: Some(500),
+            remaining: Some(0),
+            reset: Some(Duration::from_millis(59_900)),
+            period: None,
+        };
         let refusal = Verdict::Refused {
             dimension: Some(Dimension::Tokens),
             retry_after: Some(Duration::from_millis(500)),
-            hints: Hints { requests, tokens: Hint::default() },
+            hints: Hints { requests, ..Hints::default() },
         };
         assert_eq!(now, Duration::from_secs(2));
         assert_eq!(event, Event::Answer { id: 7, answer: Answer::Refusal(refusal) });
