@@ -27,6 +27,7 @@
 //! ```
 
 mod aimd;
+mod document;
 mod event;
 mod fixed;
 mod gauges;
@@ -39,8 +40,11 @@ mod pacing;
 mod percentile;
 mod policy;
 mod profile;
+mod remembered;
+mod sharing;
 mod snapshot;
 
+pub use document::DocumentError;
 pub use event::{Cost, Dimension, Hint, Hints, Period, RequestId, Verdict, Wait};
 pub use gauges::Gauges;
 pub use in_flight::MOST_IN_FLIGHT;
@@ -49,4 +53,6 @@ pub use learner::Learner;
 pub use limits::Limits;
 pub use mode::{Mode, UnknownMode};
 pub use profile::{Profile, UnknownProfile};
+pub use remembered::Remembered;
+pub use sharing::{Shared, Sharing};
 pub use snapshot::{RestoreError, Snapshot};
