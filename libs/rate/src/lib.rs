@@ -31,6 +31,8 @@ mod document;
 mod event;
 mod fixed;
 mod gauges;
+#[cfg_attr(not(test), expect(dead_code, reason = "its user, the mode that learns, comes next"))]
+mod hint;
 mod in_flight;
 mod journal;
 mod learner;
