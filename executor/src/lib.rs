@@ -10,6 +10,7 @@
 //! | `ingest` | windows of the input, copied to local disk and planned |
 //! | `dispatch` | which line goes when, and what becomes of each attempt (R1, R2) |
 //! | [`provider`] | how a provider is spoken to and what its answers mean |
+//! | [`shared_state`] | what jobs on one provider key leave for one another, beside any job |
 //! | `results` | from outcomes to durable parts (R3) |
 //! | `ledger`, `checkpoint` | manifest and completed set, and `state.json` (R4-R6) |
 //! | `answer` | the loops side by side, stopping (R7), and what ends them early (E1-E3) |
@@ -44,6 +45,7 @@ pub mod provider;
 mod records;
 mod results;
 mod run;
+pub mod shared_state;
 mod state_object;
 mod steps;
 

@@ -4,6 +4,7 @@
 //! ([`classify()`]). What differs between providers is their [`Dialect`]'s. When to send, how often and how fast is
 //! decided elsewhere; so is what is written about an outcome.
 
+mod account;
 mod classify;
 mod client;
 mod dialect;
@@ -31,6 +32,7 @@ use penstock_job::{
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+pub use account::Account;
 pub use classify::{Cause, Disposition, classify};
 pub use client::ClientError;
 pub use dialect::Dialect;
@@ -130,6 +132,11 @@ impl Provider {
     /// What is spoken to it, which its answers are classified by.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Whose limits requests for a model use up; `None` of a model that has no route.
+    pub fn account(&self, model: &str) -> Option<Account> {
+        self.routing.of(model).map(|route| route.account())
     }
 
     /// Makes the request for a line, given without its terminator.

@@ -57,6 +57,11 @@ impl Dialect {
         Self { kind, format, endpoint }
     }
 
+    /// The kind of provider that speaks it.
+    pub(super) fn kind(self) -> ProviderKind {
+        self.kind
+    }
+
     /// The variables that hold the key where a job names no place for it, the first one first.
     pub(super) fn keys(self) -> &'static [&'static str] {
         match self.kind {

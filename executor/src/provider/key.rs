@@ -87,7 +87,8 @@ impl ApiKey {
         Ok(Self { value, header: header.clone() })
     }
 
-    fn secret(&self) -> &[u8] {
+    /// The key alone.
+    pub(super) fn secret(&self) -> &[u8] {
         self.value
             .as_bytes()
             .strip_prefix(self.header.scheme.as_bytes())

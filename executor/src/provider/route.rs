@@ -12,6 +12,7 @@ use url::Url;
 
 use super::{
     ProviderError,
+    account::Account,
     client::{Pool, Pools},
     dialect::Dialect,
     key::{self, ApiKey, Key},
@@ -19,6 +20,7 @@ use super::{
 
 /// One server, ready to be asked.
 pub(super) struct Route {
+    base: BaseUrl,
     address: Address,
     dialect: Dialect,
     pub(super) pool: Arc<Pool>,
@@ -30,7 +32,7 @@ enum Address {
     /// To one URL.
     Fixed(Url),
     /// To a URL that has the model's name in it.
-    OfModel { base: BaseUrl, api_version: Option<Box<str>> },
+    OfModel { api_version: Option<Box<str>> },
 }
 
 /// Which route a model takes.
@@ -58,19 +60,25 @@ impl Route {
         let url = dialect.url(&base, model.unwrap_or_default(), api_version);
         let pool = pools.pool(&url, tls)?;
         let address = if model.is_none() && dialect.names_model_in_url() {
-            Address::OfModel { base, api_version: api_version.map(Into::into) }
+            Address::OfModel { api_version: api_version.map(Into::into) }
         } else {
             Address::Fixed(url)
         };
         let key = key.map(|source| Key::read(source.clone(), dialect.key_header())).transpose()?;
-        Ok(Arc::new(Self { address, dialect, pool, key }))
+        Ok(Arc::new(Self { base, address, dialect, pool, key }))
+    }
+
+    /// Whose limits its requests use up, by the key as it is now.
+    pub(super) fn account(&self) -> Account {
+        let key = self.key.as_ref().map(Key::current);
+        Account::new(self.dialect.kind(), &self.base, key.as_ref().map(ApiKey::secret))
     }
 
     /// Where a request for a model goes.
     pub(super) fn url(&self, model: &str) -> Url {
         match &self.address {
             Address::Fixed(url) => url.clone(),
-            Address::OfModel { base, api_version } => self.dialect.url(base, model, api_version.as_deref()),
+            Address::OfModel { api_version } => self.dialect.url(&self.base, model, api_version.as_deref()),
         }
     }
 
@@ -89,7 +97,7 @@ impl fmt::Debug for Route {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = match &self.address {
             Address::Fixed(url) => url.as_str(),
-            Address::OfModel { base, .. } => base.as_str(),
+            Address::OfModel { .. } => self.base.as_str(),
         };
         formatter.debug_tuple("Route").field(&address).finish()
     }
