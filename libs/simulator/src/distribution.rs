@@ -3,7 +3,7 @@
 //! Owns how a value is drawn; what the value means (milliseconds, tokens) is the business of who asks.
 
 use rand::{Rng, RngExt};
-use rand_distr::{Distribution as _, StandardNormal};
+use rand_distr::{Distribution as _, Exp1, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 /// How a non-negative quantity is distributed. The unit is that of the field that holds it.
@@ -18,6 +18,13 @@ pub enum Distribution {
         low: f64,
         /// The largest value.
         high: f64,
+    },
+    /// `least` and a wait on top of it that ends at any moment with the same chance.
+    Exponential {
+        /// The smallest value.
+        least: f64,
+        /// What is added to it, on average.
+        mean: f64,
     },
     /// The natural logarithm is normally distributed: most values near the median, a few far above it.
     LogNormal {
@@ -40,6 +47,7 @@ impl Distribution {
         let valid = match self {
             Self::Constant(value) => usable(value),
             Self::Uniform { low, high } => usable(low) && usable(high) && low <= high,
+            Self::Exponential { least, mean } => usable(least) && usable(mean),
             Self::LogNormal { median, sigma } => usable(median) && usable(sigma),
         };
         if valid { Ok(self) } else { Err(InvalidDistribution(self)) }
@@ -50,6 +58,10 @@ impl Distribution {
         match self {
             Self::Constant(value) => value,
             Self::Uniform { low, high } => low + (high - low) * random.random::<f64>(),
+            Self::Exponential { least, mean } => {
+                let unit: f64 = Exp1.sample(random);
+                least + mean * unit
+            }
             Self::LogNormal { median, sigma } => {
                 let normal: f64 = StandardNormal.sample(random);
                 median * (sigma * normal).exp()

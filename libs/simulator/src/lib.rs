@@ -20,6 +20,7 @@ mod fault;
 mod limit;
 mod log;
 mod question;
+pub mod rate;
 mod refusal;
 mod server;
 mod settings;

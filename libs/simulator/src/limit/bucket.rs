@@ -47,6 +47,11 @@ impl Meter for Bucket {
         self.level = (self.level - cost).max(self.level.min(0.0));
     }
 
+    fn refund(&mut self, now: Duration, _charged_at: Duration, amount: f64) {
+        self.refill(now);
+        self.level = (self.level + amount).min(self.capacity);
+    }
+
     fn used(&mut self, now: Duration) -> f64 {
         self.refill(now);
         self.capacity - self.level

@@ -15,11 +15,13 @@ const DAY_SECONDS: f64 = 86_400.0;
 
 /// A quota as the answers claim it to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Claim {
-    pub(crate) limit: u64,
-    pub(crate) remaining: u64,
+pub struct Claim {
+    /// Requests or tokens in a window.
+    pub limit: u64,
+    /// How many of them are left.
+    pub remaining: u64,
     /// Time until all of it is there again.
-    pub(crate) reset: Duration,
+    pub reset: Duration,
 }
 
 /// Both quotas as the answers claim them to be; `None` where they say nothing.

@@ -9,8 +9,10 @@ use super::{
 
 /// What a quota counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dimension {
+pub enum Dimension {
+    /// The number of requests.
     Requests,
+    /// Their tokens, as the provider charges them.
     Tokens,
 }
 
@@ -46,6 +48,15 @@ impl Exceeded {
         let reading = Reading { per_minute, used: as_amount(per_minute), reset: wait };
         Self { dimension: Dimension::Requests, reading, requested: 1, wait: Some(wait) }
     }
+}
+
+/// An answer that is complete, as far as its tokens are charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Finished {
+    pub(crate) admitted_at: Duration,
+    /// The most tokens that the answer was allowed, as they were reserved for it.
+    pub(crate) reserved_tokens: u64,
+    pub(crate) output_tokens: u64,
 }
 
 /// The state of the limits of one provider.
@@ -109,7 +120,7 @@ impl Limiter {
         reserved_tokens: u64,
     ) -> Result<(), Exceeded> {
         let tokens = match settings.token_charge {
-            TokenCharge::Reserved => input_tokens + reserved_tokens,
+            TokenCharge::Reserved | TokenCharge::Refunded => input_tokens + reserved_tokens,
             TokenCharge::Actual => input_tokens,
         };
         let excesses = [
@@ -136,12 +147,17 @@ impl Limiter {
         Ok(())
     }
 
-    /// Charges the tokens of a finished answer, where answers are charged as they turn out.
-    pub(crate) fn charge_answer(&mut self, settings: &LimitSettings, now: Duration, output_tokens: u64) {
-        if settings.token_charge == TokenCharge::Actual
-            && let Some(limited) = &mut self.tokens
-        {
-            limited.meter.charge(now, as_amount(output_tokens));
+    /// An answer is finished: charges its tokens, or gives back what it did not use, where that is the rule.
+    pub(crate) fn settle(&mut self, settings: &LimitSettings, now: Duration, answer: Finished) {
+        let Some(limited) = &mut self.tokens else { return };
+        let Finished { admitted_at, reserved_tokens, output_tokens } = answer;
+        match settings.token_charge {
+            TokenCharge::Reserved => {}
+            TokenCharge::Refunded => {
+                let unused = reserved_tokens.saturating_sub(output_tokens);
+                limited.meter.refund(now, admitted_at, as_amount(unused));
+            }
+            TokenCharge::Actual => limited.meter.charge(now, as_amount(output_tokens)),
         }
     }
 
@@ -197,9 +213,34 @@ mod tests {
         };
         let mut limiter = limiter(&settings);
         assert_eq!(limiter.admit(&settings, START, 10, 5_000), Ok(()));
-        limiter.charge_answer(&settings, START, 85);
+        let answer = Finished { admitted_at: START, reserved_tokens: 5_000, output_tokens: 85 };
+        limiter.settle(&settings, START, answer);
         assert_eq!(limiter.readings(START).tokens.map(|reading| reading.used), Some(95.0));
         assert!(limiter.admit(&settings, START, 10, 0).is_err());
+    }
+
+    #[test]
+    fn what_an_answer_did_not_use_of_its_reserve_is_given_back_while_it_still_counts() {
+        let every = [Enforcement::MinuteBucket, Enforcement::FixedMinute, Enforcement::SlidingMinute];
+        for enforcement in every {
+            let settings = LimitSettings {
+                tokens: Some(Quota { per_minute: 100, enforcement }),
+                token_charge: TokenCharge::Refunded,
+                ..Default::default()
+            };
+            let mut limiter = limiter(&settings);
+            assert_eq!(limiter.admit(&settings, START, 10, 80), Ok(()));
+            let answer = Finished { admitted_at: START, reserved_tokens: 80, output_tokens: 20 };
+            limiter.settle(&settings, START, answer);
+            assert_eq!(
+                limiter.readings(START).tokens.map(|reading| reading.used),
+                Some(30.0),
+                "{enforcement:?}"
+            );
+            limiter.settle(&settings, Duration::from_mins(2), answer);
+            let used = limiter.readings(Duration::from_mins(2)).tokens.map(|reading| reading.used);
+            assert_eq!(used, Some(0.0), "{enforcement:?}");
+        }
     }
 
     #[test]

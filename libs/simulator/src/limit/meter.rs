@@ -17,6 +17,9 @@ pub(super) trait Meter: std::fmt::Debug + Send {
     /// Takes `cost` for something that was refused.
     fn charge_refused(&mut self, now: Duration, cost: f64);
 
+    /// Gives back a part of what was charged at `charged_at`, as far as that still counts.
+    fn refund(&mut self, now: Duration, charged_at: Duration, amount: f64);
+
     /// How much counts as used now.
     fn used(&mut self, now: Duration) -> f64;
 
@@ -26,25 +29,28 @@ pub(super) trait Meter: std::fmt::Debug + Send {
 
 /// The meter of a quota. `phase` in 0..1 places the fixed windows.
 pub(super) fn meter(quota: Quota, phase: f64, now: Duration) -> Box<dyn Meter> {
-    const MINUTE: Duration = Duration::from_mins(1);
-    const TEN_SECONDS: Duration = Duration::from_secs(10);
-    let per_minute = as_amount(quota.per_minute);
+    let per_second = as_amount(quota.per_minute) / 60.0;
+    // Less than one would never let a request pass.
+    let within = |seconds: u16| (per_second * f64::from(seconds)).max(1.0);
+    let length = |seconds: u16| Duration::from_secs(seconds.into());
+    let bucket = |seconds| Box::new(Bucket::full(within(seconds), per_second, now));
+    let fixed = |seconds| Box::new(FixedWindow::new(within(seconds), length(seconds), phase));
+    let sliding = |seconds| Box::new(SlidingLog::new(within(seconds), length(seconds)));
     match quota.enforcement {
-        Enforcement::MinuteBucket => Box::new(Bucket::full(per_minute, per_minute / 60.0, now)),
-        Enforcement::SecondBucket => {
-            Box::new(Bucket::full((per_minute / 60.0).max(1.0), per_minute / 60.0, now))
-        }
-        Enforcement::FixedMinute => Box::new(FixedWindow::new(per_minute, MINUTE, phase)),
-        Enforcement::FixedTenSeconds => {
-            Box::new(FixedWindow::new((per_minute / 6.0).max(1.0), TEN_SECONDS, phase))
-        }
-        Enforcement::SlidingMinute => Box::new(SlidingLog::new(per_minute, MINUTE)),
+        Enforcement::MinuteBucket => bucket(60),
+        Enforcement::SecondBucket => bucket(1),
+        Enforcement::Bucket { seconds } => bucket(seconds.get()),
+        Enforcement::FixedMinute => fixed(60),
+        Enforcement::FixedTenSeconds => fixed(10),
+        Enforcement::FixedWindow { seconds } => fixed(seconds.get()),
+        Enforcement::SlidingMinute => sliding(60),
+        Enforcement::SlidingWindow { seconds } => sliding(seconds.get()),
     }
 }
 
 /// A count as an amount that can be divided. Exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "no quota comes near 2^53")]
-pub(super) fn as_amount(count: u64) -> f64 {
+pub(crate) fn as_amount(count: u64) -> f64 {
     count as f64
 }
 

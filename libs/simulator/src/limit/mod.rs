@@ -10,8 +10,13 @@ mod meter;
 mod sliding;
 mod window;
 
-pub(crate) use claim::{Claim, Claims, claim, rounded_up, whole};
-pub(crate) use limiter::{Dimension, Exceeded, Limiter, Reading, Readings};
+use std::num::NonZeroU16;
+
+pub use claim::Claim;
+pub(crate) use claim::{Claims, claim, rounded_up, whole};
+pub use limiter::Dimension;
+pub(crate) use limiter::{Exceeded, Finished, Limiter, Reading, Readings};
+pub(crate) use meter::as_amount;
 use serde::{Deserialize, Serialize};
 
 /// The limits of a provider. The default has none.
@@ -56,6 +61,21 @@ pub enum Enforcement {
     FixedTenSeconds,
     /// No minute, wherever it starts, holds more than the quota.
     SlidingMinute,
+    /// A token bucket that holds what flows in within so many seconds, full at first.
+    Bucket {
+        /// Its depth.
+        seconds: NonZeroU16,
+    },
+    /// A counter of the quota's part that is reset every so many seconds, at a phase that the seed decides.
+    FixedWindow {
+        /// The length of a window.
+        seconds: NonZeroU16,
+    },
+    /// No span of so many seconds, wherever it starts, holds more than its part of the quota.
+    SlidingWindow {
+        /// The length of the span.
+        seconds: NonZeroU16,
+    },
 }
 
 /// Which tokens of a request count.
@@ -66,6 +86,8 @@ pub enum TokenCharge {
     /// allows any number reserves none for its answer.
     #[default]
     Reserved,
+    /// As `Reserved`; what the answer did not use is given back when it is finished.
+    Refunded,
     /// The prompt when the request arrives, the answer when it is finished.
     Actual,
 }
@@ -105,6 +127,25 @@ pub enum RateLimitHeaders {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("enforce a quota of 0 a minute: set it to 1 or more, or leave it out for no limit")]
 pub struct InvalidQuota;
+
+impl Quota {
+    /// What passes in a minute in the long run. A window admits whole units only, at least one.
+    pub(crate) fn sustained_per_minute(self) -> f64 {
+        let per_minute = as_amount(self.per_minute);
+        match self.enforcement {
+            Enforcement::FixedTenSeconds => whole_per_window(per_minute, 10.0),
+            Enforcement::FixedWindow { seconds } | Enforcement::SlidingWindow { seconds } => {
+                whole_per_window(per_minute, seconds.get().into())
+            }
+            _ => per_minute,
+        }
+    }
+}
+
+fn whole_per_window(per_minute: f64, seconds: f64) -> f64 {
+    let windows = 60.0 / seconds;
+    (per_minute / windows).floor().max(1.0) * windows
+}
 
 impl LimitSettings {
     pub(crate) fn check(&self) -> Result<(), InvalidQuota> {

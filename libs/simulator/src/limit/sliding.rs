@@ -61,6 +61,20 @@ impl Meter for SlidingLog {
         self.charge(now, cost);
     }
 
+    fn refund(&mut self, now: Duration, charged_at: Duration, amount: f64) {
+        self.forget_before(now);
+        let after = self.charges.partition_point(|&(at, _)| at <= charged_at);
+        // Its own entry, unless that has grown old by now.
+        if let Some(index) = after.checked_sub(1)
+            && charged_at + self.length > now
+        {
+            let charged = &mut self.charges[index].1;
+            let refunded = amount.min(*charged);
+            *charged -= refunded;
+            self.used -= refunded;
+        }
+    }
+
     fn used(&mut self, now: Duration) -> f64 {
         self.forget_before(now);
         self.used

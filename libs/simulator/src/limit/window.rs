@@ -21,16 +21,21 @@ impl FixedWindow {
         Self { limit, length, phase: length.mul_f64(phase), window: 0, used: 0.0 }
     }
 
+    /// Which window this moment lies in.
+    fn index(&self, at: Duration) -> u128 {
+        (at + self.phase).as_nanos() / self.length.as_nanos()
+    }
+
     /// Enters the window that `now` lies in; gives the time until it ends.
     fn enter(&mut self, now: Duration) -> Duration {
         let (since_first, length) = ((now + self.phase).as_nanos(), self.length.as_nanos());
-        let window = since_first / length;
+        let window = self.index(now);
         if window > self.window {
             self.window = window;
             self.used = 0.0;
         }
         let left = length - since_first % length;
-        Duration::from_nanos(u64::try_from(left).expect("invariant: a window is a minute at most"))
+        Duration::from_nanos(u64::try_from(left).expect("invariant: a window is 18 hours at most"))
     }
 }
 
@@ -48,6 +53,13 @@ impl Meter for FixedWindow {
 
     fn charge_refused(&mut self, now: Duration, cost: f64) {
         self.charge(now, cost);
+    }
+
+    fn refund(&mut self, now: Duration, charged_at: Duration, amount: f64) {
+        self.enter(now);
+        if self.index(charged_at) == self.window {
+            self.used = (self.used - amount).max(0.0);
+        }
     }
 
     fn used(&mut self, now: Duration) -> f64 {

@@ -27,7 +27,7 @@ use crate::{
     distribution::Distribution,
     draw::{PromptHash, Purpose, draw},
     fault::{self, Circumstances, Fault},
-    limit::{Claims, Exceeded, Readings},
+    limit::{Claims, Exceeded, Finished, Readings},
     question::{Question, Route},
     refusal::Refusal,
     settings::{ProviderSettings, WhenFull},
@@ -128,7 +128,9 @@ async fn serve(
 ) -> Option<Result<Reply, Refused>> {
     let settings = &in_force.settings;
     let mut headers = HeaderMap::new();
-    let place = match pass(visit, settings, key, question, &mut headers) {
+    let passed = pass(visit, settings, key, question, &mut headers);
+    let admitted_at = visit.provider.elapsed();
+    let place = match passed {
         Ok(()) => take_slot(visit, in_force).await?,
         Err(refusal) => Err(refusal),
     };
@@ -137,8 +139,13 @@ async fn serve(
         Err(refusal) => return Some(Err(Refused { refusal, headers })),
     };
     let reply = work(visit, settings, question, headers).await?;
-    let (now, tokens) = (visit.provider.elapsed(), u64::from(reply.output_tokens));
-    visit.provider.limiter().charge_answer(&settings.limits, now, tokens);
+    let finished = Finished {
+        admitted_at,
+        reserved_tokens: reserved_tokens(question),
+        output_tokens: u64::from(reply.output_tokens),
+    };
+    let now = visit.provider.elapsed();
+    visit.provider.limiter().settle(&settings.limits, now, finished);
     Some(Ok(reply))
 }
 
@@ -249,10 +256,14 @@ fn admit(
         return (Ok(()), Readings::default());
     }
     let now = provider.elapsed();
-    let reserved = u64::from(question.most_output_tokens.unwrap_or_default());
     let mut limiter = provider.limiter();
-    let admitted = limiter.admit(limits, now, u64::from(question.input_tokens), reserved);
+    let admitted = limiter.admit(limits, now, u64::from(question.input_tokens), reserved_tokens(question));
     (admitted, limiter.readings(now))
+}
+
+/// What a provider that charges up front takes for the answer.
+fn reserved_tokens(question: &Question) -> u64 {
+    u64::from(question.most_output_tokens.unwrap_or_default())
 }
 
 fn list_models(settings: &ProviderSettings, key: Option<&str>) -> Result<Reply, Refusal> {

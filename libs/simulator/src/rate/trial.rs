@@ -1,0 +1,335 @@
+//! Controllers meet a provider: the events, in the order of a virtual clock.
+
+use std::{
+    cmp::{Ordering, Reverse},
+    collections::BinaryHeap,
+    num::NonZeroU32,
+    time::Duration,
+};
+
+use super::{
+    Answer, Controller, Course, Job, JobCourse, Outcome, Provider, Wish,
+    batch::Running,
+    provider::{Admitted, Request, Service},
+};
+
+/// A wake-up that is due at once again and again moves the clock by this much each time.
+const SHORTEST_NAP: Duration = Duration::from_millis(1);
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Everything that decides a course, apart from the controllers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Against what.
+    pub provider: Provider,
+    /// For whom; one controller each.
+    pub jobs: Vec<Job>,
+    /// How many seconds it lasts; it ends earlier when every job has finished.
+    pub seconds: u32,
+    /// Every so many seconds the jobs learn each other's rate.
+    pub exchange_seconds: Option<NonZeroU32>,
+    /// Every so many seconds the jobs read how full the server is.
+    pub saturation_seconds: Option<NonZeroU32>,
+    /// Decides every draw.
+    pub seed: u64,
+}
+
+/// Lets the jobs run, each under its controller.
+///
+/// # Panics
+///
+/// If there are not as many controllers as jobs.
+pub fn run(trial: &Trial, controllers: &mut [Box<dyn Controller>]) -> Course {
+    assert_eq!(trial.jobs.len(), controllers.len(), "each job needs a controller");
+    let mut meeting = Meeting::new(trial, controllers);
+    meeting.hold(Duration::from_secs(trial.seconds.into()));
+    meeting.course
+}
+
+/// One job and how far it is.
+struct Party<'a> {
+    job: Job,
+    controller: &'a mut Box<dyn Controller>,
+    begins_at: Duration,
+    begun: bool,
+    wish: Wish,
+    next_index: u64,
+    /// How many are still to be sent, refused ones again.
+    left: Option<u64>,
+    in_flight: u32,
+}
+
+impl Party<'_> {
+    /// When it sends or wakes next, unless something happens before.
+    fn due(&self) -> Option<Duration> {
+        if !self.begun {
+            return Some(self.begins_at);
+        }
+        let may_send = self.left != Some(0) && self.in_flight < self.job.most_in_flight;
+        let send_at = self.wish.send_at.filter(|_| may_send);
+        [send_at, self.wish.wake_at].into_iter().flatten().min()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.left == Some(0) && self.in_flight == 0
+    }
+}
+
+/// An answer on its way.
+struct Arrival {
+    at: Duration,
+    /// Makes the order of equal times the order of sending.
+    sequence: u64,
+    party: usize,
+    answer: Answer,
+    admitted: Option<Admitted>,
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Arrival {}
+
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Arrival {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+struct Meeting<'a> {
+    trial: &'a Trial,
+    service: Service,
+    batch: Option<Running<(usize, Admitted)>>,
+    parties: Vec<Party<'a>>,
+    arrivals: BinaryHeap<Reverse<Arrival>>,
+    sequence: u64,
+    now: Duration,
+    next_second: Duration,
+    course: Course,
+}
+
+impl<'a> Meeting<'a> {
+    fn new(trial: &'a Trial, controllers: &'a mut [Box<dyn Controller>]) -> Self {
+        let begins_at = |job: &Job| Duration::from_secs_f64(job.begins_after_minutes * 60.0);
+        let parties = trial.jobs.iter().zip(controllers).map(|(job, controller)| Party {
+            job: *job,
+            controller,
+            begins_at: begins_at(job),
+            begun: false,
+            wish: Wish::default(),
+            next_index: 0,
+            left: job.requests,
+            in_flight: 0,
+        });
+        let jobs =
+            trial.jobs.iter().map(|job| JobCourse { began_at: begins_at(job), ..JobCourse::default() });
+        Self {
+            trial,
+            service: Service::new(&trial.provider, trial.seed),
+            batch: trial.provider.batch.map(Running::new),
+            parties: parties.collect(),
+            arrivals: BinaryHeap::new(),
+            sequence: 0,
+            now: Duration::ZERO,
+            next_second: Duration::ZERO,
+            course: Course { jobs: jobs.collect(), ..Course::default() },
+        }
+    }
+
+    /// Goes from event to event until the time is over or nothing is left to do.
+    fn hold(&mut self, length: Duration) {
+        while !self.parties.iter().all(Party::is_finished) {
+            let arrival = self.arrivals.peek().map(|Reverse(arrival)| arrival.at);
+            let finished = self.batch.as_ref().and_then(Running::due);
+            let (party, party_due) = self.first_party();
+            let due = [Some(self.next_second), arrival, finished, party_due].into_iter().flatten().min();
+            let Some(due) = due.map(|due| due.max(self.now)).filter(|due| *due < length) else { break };
+            self.now = due;
+            // What has happened is told before anybody acts.
+            if self.next_second <= due {
+                self.begin_second();
+            } else if finished.is_some_and(|at| at <= due) {
+                self.finish_one();
+            } else if arrival.is_some_and(|at| at <= due) {
+                self.deliver();
+            } else {
+                self.act(party);
+            }
+        }
+        self.sample();
+        let seconds = self.now.as_secs_f64();
+        let capacity = self.trial.provider.batch.map(super::Batch::capacity);
+        if let (Some(batch), Some(capacity)) = (&mut self.batch, capacity) {
+            self.course.work = Some(batch.done(self.now) / (capacity * seconds));
+        }
+    }
+
+    /// The party that acts first, and when.
+    fn first_party(&self) -> (usize, Option<Duration>) {
+        let due = self.parties.iter().enumerate().filter_map(|(index, party)| Some((party.due()?, index)));
+        due.min().map_or((0, None), |(due, index)| (index, Some(due)))
+    }
+
+    /// Begins, sends or wakes, whichever is due.
+    fn act(&mut self, index: usize) {
+        let now = self.now;
+        let party = &mut self.parties[index];
+        if !party.begun {
+            party.begun = true;
+            party.wish = party.controller.start(now);
+        } else if party.wish.wake_at.is_some_and(|at| at <= now) {
+            party.wish = party.controller.woken(now);
+            party.wish.wake_at = party.wish.wake_at.map(|at| at.max(now + SHORTEST_NAP));
+        } else {
+            self.send(index);
+        }
+    }
+
+    fn send(&mut self, index: usize) {
+        let now = self.now;
+        let party = &mut self.parties[index];
+        let request = Request {
+            index: party.next_index,
+            input_tokens: self.service.draw_tokens(party.job.input_tokens),
+            max_tokens: party.job.max_tokens,
+        };
+        party.next_index += 1;
+        party.in_flight += 1;
+        party.left = party.left.map(|left| left - 1);
+        let in_flight = party.in_flight;
+        let turned_away = self.receive(index, request);
+        self.course.jobs[index].sent(turned_away.as_ref(), in_flight);
+        let party = &mut self.parties[index];
+        party.wish = party.controller.departed(now, request.index, request.input_tokens, request.max_tokens);
+    }
+
+    /// The provider decides. `Some`: the request is turned away, with this answer.
+    fn receive(&mut self, party: usize, request: Request) -> Option<Answer> {
+        let turned_away = match self.service.receive(self.now, request) {
+            Err(refusal) => refusal,
+            Ok(admitted) => {
+                let Some(batch) = &mut self.batch else {
+                    self.announce(self.now + admitted.work, party, admitted.answer, Some(admitted));
+                    return None;
+                };
+                match batch.take(self.now, admitted.work.as_secs_f64(), (party, admitted)) {
+                    Ok(()) => return None,
+                    Err((_, admitted)) => Service::turn_away(&admitted),
+                }
+            }
+        };
+        let at = self.now + self.service.refusal_delay();
+        self.announce(at, party, turned_away, None);
+        Some(turned_away)
+    }
+
+    fn announce(&mut self, at: Duration, party: usize, answer: Answer, admitted: Option<Admitted>) {
+        self.sequence += 1;
+        self.arrivals.push(Reverse(Arrival { at, sequence: self.sequence, party, answer, admitted }));
+    }
+
+    /// The saturating server is through with a request.
+    fn finish_one(&mut self) {
+        let finished = self.batch.as_mut().and_then(|batch| batch.finish(self.now));
+        if let Some((party, admitted)) = finished {
+            self.announce(self.now, party, admitted.answer, Some(admitted));
+        }
+    }
+
+    fn deliver(&mut self) {
+        let Some(Reverse(Arrival { party: index, answer, admitted, .. })) = self.arrivals.pop() else {
+            return;
+        };
+        if let Some(admitted) = admitted {
+            self.service.complete(self.now, &admitted);
+        }
+        let (party, course) = (&mut self.parties[index], &mut self.course.jobs[index]);
+        party.in_flight -= 1;
+        if matches!(answer.outcome, Outcome::Refused { .. } | Outcome::Overloaded) {
+            party.left = party.left.map(|left| left + 1);
+        }
+        course.answered(self.now, &answer);
+        if party.is_finished() {
+            course.finished_at = Some(self.now);
+        }
+        party.wish = party.controller.answered(self.now, &answer);
+    }
+
+    /// A second begins: limits step, what was is written down, jobs hear of one another and of the server.
+    fn begin_second(&mut self) {
+        let second = self.next_second.as_secs();
+        if second > 0 {
+            self.sample();
+        }
+        self.next_second += SECOND;
+        self.service.adjust(self.now);
+        for course in &mut self.course.jobs {
+            course.begin_second();
+        }
+        let is_due =
+            |every: Option<NonZeroU32>| every.is_some_and(|every| second.is_multiple_of(every.get().into()));
+        if is_due(self.trial.exchange_seconds) {
+            self.exchange();
+        }
+        if is_due(self.trial.saturation_seconds) {
+            self.tell_saturation();
+        }
+    }
+
+    /// Writes down the second that ends.
+    fn sample(&mut self) {
+        let (requests, tokens) = self.service.sustained();
+        self.course.requests_limit.push(requests);
+        self.course.tokens_limit.push(tokens);
+        self.course.charged_tokens.push(self.service.charged_tokens());
+        if let Some(batch) = &self.batch {
+            self.course.running.push(batch.running());
+            self.course.waiting.push(batch.waiting());
+        }
+        for (party, course) in self.parties.iter().zip(&mut self.course.jobs) {
+            course.in_flight.push(party.in_flight);
+            course.target.push(party.controller.per_minute().filter(|_| party.begun));
+        }
+    }
+
+    /// Each job that has begun and not finished learns how many they are, and the mean of their rates.
+    fn exchange(&mut self) {
+        let now = self.now;
+        let present = |party: &Party<'_>| party.begun && !party.is_finished();
+        let rates: Vec<_> = self
+            .parties
+            .iter()
+            .filter(|party| present(party))
+            .map(|party| party.controller.per_minute())
+            .collect();
+        let Some(jobs) = u32::try_from(rates.len()).ok().and_then(NonZeroU32::new) else { return };
+        let known: Vec<f64> = rates.into_iter().flatten().collect();
+        let mean = u32::try_from(known.len()).ok().filter(|known| *known > 0);
+        let mean = mean.map(|count| known.iter().sum::<f64>() / f64::from(count));
+        for party in self.parties.iter_mut().filter(|party| present(party)) {
+            if let Some(wish) = party.controller.shared(now, jobs, mean) {
+                party.wish = wish;
+            }
+        }
+    }
+
+    fn tell_saturation(&mut self) {
+        let Some(batch) = &self.batch else { return };
+        let (running, waiting) = (batch.running(), batch.waiting());
+        for party in self.parties.iter_mut().filter(|party| party.begun) {
+            if let Some(wish) = party.controller.saturation(self.now, running, waiting) {
+                party.wish = wish;
+            }
+        }
+    }
+}
