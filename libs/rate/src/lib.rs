@@ -40,6 +40,7 @@ mod limits;
 mod mode;
 mod pacing;
 mod percentile;
+pub mod pipe;
 mod policy;
 mod profile;
 mod remembered;

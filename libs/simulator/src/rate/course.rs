@@ -17,6 +17,8 @@ pub struct Course {
     pub running: Vec<u32>,
     /// Requests that waited there.
     pub waiting: Vec<u32>,
+    /// How many requests it can work on at once.
+    pub slots: Option<u32>,
     /// The share of a saturating server's capacity that was used on average. `None`: it does not saturate.
     pub work: Option<f64>,
     /// One for each job.

@@ -44,7 +44,7 @@ pub struct Measures {
     pub seconds_to_fairness: Option<f64>,
     /// The share of a saturating server's capacity that was used.
     pub work: Option<f64>,
-    /// Requests that waited at a saturating server on average.
+    /// Requests that waited at a saturating server on average, in parts of its slots.
     pub waiting: Option<f64>,
     /// Seconds that an answer took on average.
     pub latency_seconds: f64,
@@ -90,7 +90,7 @@ impl Measures {
             least_part: least_part(course, end),
             seconds_to_fairness: seconds_to_fairness(jobs),
             work: course.work,
-            waiting: course.work.map(|_| mean(&course.waiting)),
+            waiting: course.slots.map(|slots| mean(&course.waiting) / f64::from(slots)),
             latency_seconds: if answers > 0.0 { time / answers } else { 0.0 },
             sent: jobs.iter().flat_map(|job| &job.sent).map(|count| u64::from(*count)).sum(),
             most_in_flight: jobs.iter().map(|job| job.most_in_flight).max().unwrap_or_default(),

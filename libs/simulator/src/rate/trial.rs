@@ -35,6 +35,19 @@ pub struct Trial {
     pub seed: u64,
 }
 
+impl Trial {
+    /// The sustained limit of requests a minute, from each moment on at which it changes.
+    pub fn requests_per_minute(&self) -> Vec<(Duration, f64)> {
+        let starts =
+            self.provider.steps.iter().map(|step| Duration::from_secs_f64(step.after_minutes * 60.0));
+        let limits = [Duration::ZERO].into_iter().chain(starts).filter_map(|from| {
+            let quota = self.provider.limits_at(from).requests?;
+            Some((from, quota.sustained_per_minute()))
+        });
+        limits.collect()
+    }
+}
+
 /// Lets the jobs run, each under its controller.
 ///
 /// # Panics
@@ -142,7 +155,11 @@ impl<'a> Meeting<'a> {
             sequence: 0,
             now: Duration::ZERO,
             next_second: Duration::ZERO,
-            course: Course { jobs: jobs.collect(), ..Course::default() },
+            course: Course {
+                slots: trial.provider.batch.map(|batch| batch.slots),
+                jobs: jobs.collect(),
+                ..Course::default()
+            },
         }
     }
 

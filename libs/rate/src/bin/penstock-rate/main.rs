@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use penstock_rate::{Limits, Mode};
+use penstock_rate::{Limits, Mode, Profile};
+
+use crate::pipe::Asked;
 
 /// Say when requests may go, given what became of those before.
 ///
@@ -23,6 +25,9 @@ struct Arguments {
     /// How the rate is found
     #[arg(long, default_value_t = Mode::Aimd, value_parser = modes())]
     mode: Mode,
+    /// What kind of provider is asked
+    #[arg(long, default_value_t = Profile::OpenAi, value_parser = profiles())]
+    profile: Profile,
     /// Upper bound on requests per minute
     #[arg(long, value_name = "N")]
     rpm: Option<NonZeroU32>,
@@ -38,10 +43,14 @@ fn modes() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::as_str)).try_map(|name| name.parse::<Mode>())
 }
 
+fn profiles() -> impl TypedValueParser<Value = Profile> {
+    PossibleValuesParser::new(Profile::ALL.map(Profile::as_str)).try_map(|name| name.parse::<Profile>())
+}
+
 fn main() -> ExitCode {
-    let Arguments { mode, rpm, tpm, max_in_flight, .. } = Arguments::parse();
+    let Arguments { mode, profile, rpm, tpm, max_in_flight, .. } = Arguments::parse();
     let limits = Limits { rpm, tpm, max_in_flight };
-    match pipe::converse(io::stdin().lock(), io::stdout().lock(), mode, limits) {
+    match pipe::converse(io::stdin().lock(), io::stdout().lock(), Asked { mode, profile, limits }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("penstock-rate: failed to {error}");

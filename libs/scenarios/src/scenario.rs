@@ -1,0 +1,202 @@
+//! A scenario: its file, its cases, and the judgement on one of them.
+
+use std::{
+    collections::BTreeMap,
+    num::{NonZeroU32, NonZeroU64},
+};
+
+use penstock_rate::{Limits, Mode, Profile};
+use penstock_simulator::{
+    Enforcement, Quota,
+    rate::{Controller, Course, Job, Measures, Provider, Trial, run},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Bounds, Figure, Rule, learner::Learning, oracle::Oracle, script::Script};
+
+/// The ways of enforcing a quota that the figures of a scenario must hold for.
+const ENFORCEMENTS: [Enforcement; 5] = [
+    Enforcement::MinuteBucket,
+    Enforcement::SecondBucket,
+    Enforcement::FixedMinute,
+    Enforcement::FixedTenSeconds,
+    Enforcement::SlidingMinute,
+];
+
+/// A provider, the jobs that ask it, and what must come of it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// How long it lasts.
+    #[serde(default = "hour")]
+    pub minutes: u32,
+    /// The hidden limit of requests.
+    #[serde(default)]
+    pub requests_per_minute: Option<NonZeroU64>,
+    /// The hidden limit of tokens.
+    #[serde(default)]
+    pub tokens_per_minute: Option<NonZeroU64>,
+    /// The ways in which the limits are enforced; one case each.
+    #[serde(default = "all_enforcements")]
+    pub enforcements: Vec<Enforcement>,
+    /// Everything else about the provider. The quotas stand above.
+    #[serde(default)]
+    pub provider: Provider,
+    /// The jobs: one endless backlog if there is nothing else to say.
+    #[serde(default = "one_job")]
+    pub jobs: Vec<Job>,
+    /// Every so many seconds the jobs learn each other's rate.
+    #[serde(default)]
+    pub exchange_seconds: Option<NonZeroU32>,
+    /// Every so many seconds the jobs read how full the server is.
+    #[serde(default)]
+    pub saturation_seconds: Option<NonZeroU32>,
+    /// What the learner of each job is told beforehand.
+    #[serde(default)]
+    pub knowledge: Knowledge,
+    /// The ranges, by rule and figure.
+    #[serde(default)]
+    pub expect: BTreeMap<Rule, BTreeMap<Figure, Bounds>>,
+}
+
+/// What a learner is told before it begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Knowledge {
+    /// What kind of provider it is.
+    pub profile: KnownProfile,
+    /// The user's bound on requests per minute.
+    pub rpm: Option<NonZeroU32>,
+    /// The user's bound on tokens per minute.
+    pub tpm: Option<NonZeroU64>,
+}
+
+/// The profile that a scenario names; `openai` if it names none, as at the pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct KnownProfile(pub Profile);
+
+impl Default for KnownProfile {
+    fn default() -> Self {
+        Self(Profile::OpenAi)
+    }
+}
+
+fn hour() -> u32 {
+    60
+}
+
+fn all_enforcements() -> Vec<Enforcement> {
+    ENFORCEMENTS.to_vec()
+}
+
+fn one_job() -> Vec<Job> {
+    vec![Job::default()]
+}
+
+/// A text that is no scenario.
+#[derive(Debug, thiserror::Error)]
+#[error("read the scenario: {0}; correct the file")]
+pub struct ScenarioError(String);
+
+/// One way to run a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// How the limits are enforced.
+    pub enforcement: Enforcement,
+    /// Decides every draw.
+    pub seed: u64,
+}
+
+/// What came of one case under one rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Which case.
+    pub case: Case,
+    /// What happened.
+    pub course: Course,
+    /// Its figures.
+    pub measures: Measures,
+}
+
+impl Scenario {
+    /// Reads a scenario. Unknown fields are refused.
+    pub fn read(text: &str) -> Result<Self, ScenarioError> {
+        serde_saphyr::from_str(text).map_err(|error| ScenarioError(error.to_string()))
+    }
+
+    /// Every enforcement, so many seeds each.
+    pub fn cases(&self, seeds: u64) -> Vec<Case> {
+        let seeds = |enforcement: &Enforcement| {
+            let enforcement = *enforcement;
+            (1..=seeds).map(move |seed| Case { enforcement, seed })
+        };
+        self.enforcements.iter().flat_map(seeds).collect()
+    }
+
+    /// Runs one case under one rule.
+    pub fn judge(&self, rule: Rule, case: Case) -> Judged {
+        let trial = self.trial(case);
+        let mut controllers: Vec<_> = trial.jobs.iter().map(|_| self.controller(rule, &trial)).collect();
+        let course = run(&trial, &mut controllers);
+        let measures = Measures::of(&course);
+        Judged { case, course, measures }
+    }
+
+    fn trial(&self, case: Case) -> Trial {
+        let quota =
+            |per_minute: NonZeroU64| Quota { per_minute: per_minute.get(), enforcement: case.enforcement };
+        let mut provider = self.provider.clone();
+        provider.limits.requests = self.requests_per_minute.map(quota);
+        provider.limits.tokens = self.tokens_per_minute.map(quota);
+        Trial {
+            provider,
+            jobs: self.jobs.clone(),
+            seconds: self.minutes * 60,
+            exchange_seconds: self.exchange_seconds,
+            saturation_seconds: self.saturation_seconds,
+            seed: case.seed,
+        }
+    }
+
+    fn controller(&self, rule: Rule, trial: &Trial) -> Box<dyn Controller> {
+        match rule {
+            Rule::Oracle => Box::new(Oracle::new(trial.requests_per_minute())),
+            Rule::Script => Box::new(Script::new()),
+            Rule::Aimd => self.learning(Mode::Aimd),
+        }
+    }
+
+    fn learning(&self, mode: Mode) -> Box<dyn Controller> {
+        let Knowledge { profile: KnownProfile(profile), rpm, tpm } = self.knowledge;
+        Box::new(Learning::new(mode, profile, Limits { rpm, tpm, max_in_flight: None }))
+    }
+}
+
+/// One range of a scenario, and whether it holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Held {
+    /// The figure that it is about.
+    pub figure: Figure,
+    /// The range.
+    pub bounds: Bounds,
+    /// The figure in each case; `None` where the course did not get so far.
+    pub values: Vec<Option<f64>>,
+    /// Whether all of them lie in the range, and their mean.
+    pub holds: bool,
+}
+
+impl Scenario {
+    /// The ranges that are set for a rule, and whether they hold in these cases.
+    pub fn held(&self, rule: Rule, judged: &[Judged]) -> Vec<Held> {
+        let ranges = self.expect.get(&rule).into_iter().flatten();
+        let held = ranges.map(|(&figure, &bounds)| {
+            let values: Vec<_> = judged.iter().map(|judged| figure.of(&judged.measures)).collect();
+            let holds = values.iter().all(|value| bounds.admit(*value)) && bounds.admit_mean(&values);
+            Held { figure, bounds, values, holds }
+        });
+        held.collect()
+    }
+}
