@@ -14,7 +14,7 @@ use penstock_job::spec::FormatChoice;
 
 pub(crate) use self::{
     run::RunArguments,
-    simulate::{ProviderArguments, Simulation},
+    simulate::{ProviderArguments, RateArguments, Simulation},
 };
 
 /// Run large batches of LLM requests and account for every line.
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 const EXIT_CODES: &str = "\
 Exit codes:
     0  completed; verify: the receipt holds; validate: every line is valid
-    3  failed, or the input was refused; validate: a line is invalid
+    3  failed, or the input was refused; validate: a line is invalid; simulate rate: a range does not hold
     4  cancelled or expired
    64  something must be corrected first
    65  the output belongs to another job

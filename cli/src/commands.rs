@@ -36,6 +36,7 @@ fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandErro
                 last_event(arguments.view, cancel::cancel(&arguments, screen).await)
             }
             Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments, screen).await,
+            Command::Simulate(Simulation::Rate(arguments)) => simulate::rate(&arguments),
             Command::Verify(arguments) => verify::verify(&arguments).await,
             Command::Status(arguments) => status::status(&arguments),
         }

@@ -14,6 +14,7 @@ use crate::{
     folder::FolderError,
     lines::LinesLost,
     run::{InputError, OccupiedError},
+    simulate::RateError,
     spec_file::SpecFileError,
     verify::VerifyError,
 };
@@ -60,6 +61,9 @@ pub(crate) enum CommandError {
     /// The simulated provider could not be started.
     #[error(transparent)]
     Simulator(#[from] StartError),
+    /// The scenario cannot be used.
+    #[error(transparent)]
+    Scenario(#[from] RateError),
     /// The job could not be cancelled.
     #[error(transparent)]
     Cancel(#[from] CancelError),
@@ -89,6 +93,7 @@ impl CommandError {
             | Self::NoJob(_)
             | Self::Provider(_)
             | Self::Simulator(_)
+            | Self::Scenario(_)
             | Self::Lines(_)
             | Self::RunLock(RunLockError::Storage(_)) => ExitCode::Configuration,
             Self::Input(error) => error.exit_code(),

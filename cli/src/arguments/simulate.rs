@@ -6,13 +6,49 @@ use std::{
     path::PathBuf,
 };
 
-use clap::{Args, Subcommand};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use penstock_scenarios::Rule;
+use penstock_simulator::Enforcement;
+
+use super::word;
 
 /// What can be simulated.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Simulation {
     /// An inference provider that speaks OpenAI's API, with limits, latencies and faults as told
     Provider(ProviderArguments),
+    /// A rule that paces requests against a provider with hidden limits, in virtual time: an hour takes a second
+    Rate(RateArguments),
+}
+
+/// Arguments of `penstock simulate rate`.
+#[derive(Debug, Args)]
+pub(crate) struct RateArguments {
+    /// The name of a scenario that comes with the program, or a file (YAML or JSON); without it the names are listed
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// The rule
+    #[arg(long, default_value_t = Rule::Aimd, value_parser = rules())]
+    pub(crate) mode: Rule,
+    /// How the limits are enforced [default: each way that the scenario names]
+    #[arg(long, value_parser = word::parser::<Enforcement>(word::ENFORCEMENTS))]
+    pub(crate) enforcement: Option<Enforcement>,
+    /// Decides every draw
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Draw the first case into this file (SVG): limit, target, what was admitted and what was refused
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Write one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn rules() -> impl TypedValueParser<Value = Rule> {
+    PossibleValuesParser::new(Rule::ALL.map(Rule::as_str)).try_map(|name| name.parse::<Rule>())
 }
 
 /// Arguments of `penstock simulate provider`. A flag wins over the settings file.

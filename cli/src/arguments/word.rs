@@ -10,6 +10,9 @@ pub(super) const PROVIDERS: &[&str] =
     &["openai", "openai-compatible", "gemini", "anthropic", "azure-openai", "simulated"];
 /// `--rate`.
 pub(super) const RATES: &[&str] = &["fixed", "aimd"];
+/// `simulate rate --enforcement`.
+pub(super) const ENFORCEMENTS: &[&str] =
+    &["minute_bucket", "second_bucket", "fixed_minute", "fixed_ten_seconds", "sliding_minute"];
 /// `--on-invalid`.
 pub(super) const ON_INVALID: &[&str] = &["skip", "fail"];
 
@@ -45,5 +48,6 @@ mod tests {
         check::<ProviderKind>(PROVIDERS);
         check::<RateMode>(RATES);
         check::<OnInvalid>(ON_INVALID);
+        check::<penstock_simulator::Enforcement>(ENFORCEMENTS);
     }
 }

@@ -101,6 +101,11 @@ impl fmt::Display for Figure {
     }
 }
 
+/// A value of a figure for people, whether or not it was reached.
+pub(crate) fn worded(figure: Figure, value: Option<f64>) -> String {
+    value.map_or_else(|| "never".to_owned(), |value| figure.worded(value))
+}
+
 /// The range of one figure: of each course, and of the mean over all of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -116,6 +121,19 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// The range of this figure for people.
+    pub fn worded(self, figure: Figure) -> String {
+        let sides = [
+            ("at least", self.least),
+            ("at most", self.most),
+            ("on average at least", self.mean_least),
+            ("on average at most", self.mean_most),
+        ];
+        let sides = sides.into_iter().filter_map(|(side, bound)| Some((side, bound?)));
+        let sides: Vec<_> = sides.map(|(side, bound)| format!("{side} {}", figure.worded(bound))).collect();
+        sides.join(", ")
+    }
+
     /// Whether the figure of one course lies in the range. What was never reached does not.
     pub fn admit(self, value: Option<f64>) -> bool {
         within(self.least, self.most, value)

@@ -10,11 +10,15 @@ mod catalogue;
 mod figure;
 mod learner;
 mod oracle;
+mod plot;
 mod rule;
 mod scenario;
 mod script;
+mod table;
 
 pub use catalogue::{NAMES, named};
 pub use figure::{Bounds, Figure};
+pub use plot::plot;
 pub use rule::{Rule, UnknownRule};
 pub use scenario::{Case, Held, Judged, Knowledge, KnownProfile, Scenario, ScenarioError};
+pub use table::{enforcement_name, table};

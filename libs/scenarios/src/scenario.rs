@@ -102,7 +102,7 @@ fn one_job() -> Vec<Job> {
 pub struct ScenarioError(String);
 
 /// One way to run a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Case {
     /// How the limits are enforced.
     pub enforcement: Enforcement,
@@ -134,6 +134,32 @@ impl Scenario {
             (1..=seeds).map(move |seed| Case { enforcement, seed })
         };
         self.enforcements.iter().flat_map(seeds).collect()
+    }
+
+    /// The figures that say something about it, in the order of tables.
+    pub fn figures(&self) -> Vec<Figure> {
+        let limited = self.requests_per_minute.is_some() || self.tokens_per_minute.is_some();
+        let steps = &self.provider.steps;
+        let before = std::iter::once(1.0).chain(steps.iter().map(|step| step.times));
+        let changes: Vec<(f64, f64)> = before.zip(steps.iter().map(|step| step.times)).collect();
+        let several = self.jobs.len() > 1;
+        let saturates = self.provider.batch.is_some();
+        let shown = [
+            (Figure::Utilisation, limited),
+            (Figure::Refused, limited),
+            (Figure::TimeTo90Percent, limited),
+            (Figure::SettledAfterCut, changes.iter().any(|(before, after)| after < before)),
+            (Figure::SettledAfterRaise, changes.iter().any(|(before, after)| after > before)),
+            (Figure::Fairness, several),
+            (Figure::LeastPart, several && limited),
+            (Figure::TimeToFairness, several),
+            (Figure::Work, saturates),
+            (Figure::Waiting, saturates),
+            (Figure::Overloaded, saturates),
+            (Figure::Latency, saturates),
+            (Figure::FinishedAfter, self.jobs.iter().any(|job| job.requests.is_some())),
+        ];
+        shown.into_iter().filter(|(_, shown)| *shown).map(|(figure, _)| figure).collect()
     }
 
     /// Runs one case under one rule.
