@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Derive a job's receipt again from its output folder alone, and name the first contradiction
     Verify(FolderArguments),
     /// Say where a job is, who runs it, and what to do next
-    Status(FolderArguments),
+    Status(StatusArguments),
     /// End a job before it is done; what was answered is published
     Cancel(CancelArguments),
     /// Stand in for something that costs money
@@ -81,6 +81,16 @@ pub(crate) struct ValidateArguments {
     /// Write one JSON object for each invalid line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `penstock status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    pub(crate) folder: FolderArguments,
+    /// Every change of the rate that is remembered, with its cause; otherwise the last three
+    #[arg(long)]
+    pub(crate) decisions: bool,
 }
 
 /// Arguments of the commands that look at a folder.

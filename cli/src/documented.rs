@@ -57,6 +57,10 @@ pub(crate) fn check_fields(heading: &str, samples: &[Value]) {
 /// The type of a field by the values that it takes.
 fn kind<'a>(values: impl Iterator<Item = &'a Value>) -> String {
     let (nulls, values): (Vec<_>, Vec<_>) = values.partition(|value| value.is_null());
+    // An array may be empty, so the items of all of them tell.
+    if nulls.is_empty() && !values.is_empty() && values.iter().all(|value| value.is_array()) {
+        return format!("array of {}s", kind(values.into_iter().filter_map(Value::as_array).flatten()));
+    }
     let kinds: BTreeSet<_> = values.into_iter().map(kind_of).collect();
     assert_eq!(kinds.len(), 1, "a field has one type, and one sample at least shows it: {kinds:?}");
     let kind = kinds.into_iter().collect::<String>();
@@ -70,7 +74,7 @@ fn kind_of(value: &Value) -> String {
         Value::Number(number) if number.is_f64() => "number".to_owned(),
         Value::Number(_) => "integer".to_owned(),
         Value::String(_) => "string".to_owned(),
-        Value::Array(items) => format!("array of {}s", kind(items.iter())),
+        Value::Array(_) => kind(std::iter::once(value)),
         Value::Object(fields) => {
             ordered(&format!("{{{}}}", fields.keys().cloned().collect::<Vec<_>>().join(", ")))
         }

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use penstock_executor::{Learned, RateGauges, learned};
 use penstock_intake::Verdict;
 use penstock_job::{
-    ExitCode, Reason,
+    ExitCode, Reason, State,
     receipt::ReceiptEnding,
     state::{Outcomes, Phase, Requests},
 };
@@ -12,12 +13,15 @@ use penstock_storage::{Generation, Holder, RunLock};
 use serde::Serialize;
 
 use crate::{
-    arguments::FolderArguments,
+    arguments::StatusArguments,
     error::CommandError,
     folder::{Folder, Standing},
     lines::Lines,
     view::{duration, grouped, outcomes, percent},
 };
+
+/// Changes of the rate that are shown unless all are asked for.
+const CHANGES: usize = 3;
 
 /// What is known of a job.
 #[derive(Debug, PartialEq, Serialize)]
@@ -42,19 +46,49 @@ struct Status {
     requests: Requests,
     /// Since the last checkpoint; `null` before the first and after the end.
     checkpoint_age_ms: Option<u64>,
+    /// What is believed of the rate and why, as of the last checkpoint; `null` before the first request.
+    rate: Option<String>,
+    /// The same in numbers.
+    gauges: Option<RateGauges>,
+    /// The last changes of the rate, oldest first.
+    decisions: Vec<Change>,
+}
+
+/// A change of the rate.
+#[derive(Debug, PartialEq, Serialize)]
+struct Change {
+    /// How long ago; time between two runs does not count.
+    ago_ms: u64,
+    /// The model that it is about.
+    model: String,
+    /// What was decided and why.
+    words: String,
 }
 
 /// Says where the job of a folder is.
-pub(crate) fn status(arguments: &FolderArguments) -> Result<ExitCode, CommandError> {
-    let folder = Folder::new(&arguments.folder);
+pub(crate) fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandError> {
+    let folder = Folder::new(&arguments.folder.folder);
     let standing = folder.standing()?;
+    // A job that is over still has its last checkpoint, but its rate matters only to who asks for it.
+    let state = match &standing {
+        Standing::Begun(state) => Some((**state).clone()),
+        Standing::Over(_) if arguments.decisions => folder.read::<State>()?,
+        _ => None,
+    };
     let holder = RunLock::holder(folder.root())?;
     let place = folder.root().display().to_string();
-    let Some(status) = describe(standing, holder, &place, now_ms()) else {
+    let Some(mut status) = describe(standing, holder, &place, now_ms()) else {
         return Err(CommandError::NoJob(place));
     };
+    if let Some(state) = state
+        && let Some(learned) = learned(state.learner.as_ref())
+    {
+        let since = Duration::from_millis(now_ms().saturating_sub(state.updated_at_ms));
+        let most = if arguments.decisions { usize::MAX } else { CHANGES };
+        status.tell_rate(learned, since, most);
+    }
     let mut stdout = Lines::stdout();
-    if arguments.json {
+    if arguments.folder.json {
         stdout.json(&status);
     } else {
         stdout.text(&status.text(&place));
@@ -140,7 +174,34 @@ impl Status {
             outcomes: Outcomes::default(),
             requests: Requests::default(),
             checkpoint_age_ms: None,
+            rate: None,
+            gauges: None,
+            decisions: Vec::new(),
         }
+    }
+
+    /// What was learned as of a checkpoint this long ago, with so many of the last changes.
+    fn tell_rate(&mut self, learned: Learned, since: Duration, most: usize) {
+        let Learned { belief, gauges, mut decisions } = learned;
+        decisions.drain(..decisions.len().saturating_sub(most));
+        let changes = decisions.into_iter().map(|decision| Change {
+            ago_ms: u64::try_from((decision.before + since).as_millis()).unwrap_or(u64::MAX),
+            model: decision.model,
+            words: decision.words,
+        });
+        self.decisions = changes.collect();
+        self.rate = Some(belief);
+        self.gauges = Some(gauges);
+    }
+
+    /// Changes of the rate, each with how long ago it was made, and with its model where there are several.
+    fn changes(&self) -> Vec<String> {
+        let several = self.decisions.iter().any(|change| change.model != self.decisions[0].model);
+        let told = |Change { ago_ms, model, words }: &Change| {
+            let ago = format!("{} ago", duration(Duration::from_millis(*ago_ms)));
+            if several { format!("{ago:>10}  {model}: {words}") } else { format!("{ago:>10}  {words}") }
+        };
+        self.decisions.iter().map(told).collect()
     }
 
     fn text(&self, place: &str) -> String {
@@ -156,6 +217,12 @@ impl Status {
             if self.done > 0 {
                 row("outcomes", outcomes::counts(&self.outcomes));
             }
+        }
+        if let Some(rate) = &self.rate {
+            row("rate", rate.clone());
+        }
+        for (index, change) in self.changes().into_iter().enumerate() {
+            row(if index == 0 { "changes" } else { "" }, change);
         }
         if let Some(age) = self.checkpoint_age_ms {
             let age = duration(Duration::from_millis(age));
@@ -174,7 +241,22 @@ fn now_ms() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use penstock_executor::Decision;
+
     use super::*;
+
+    /// What was learned of these models, with four changes of each.
+    fn rate(models: &[&str]) -> Learned {
+        let decision = |number: u64, model: &str| Decision {
+            before: Duration::from_secs(100 - number),
+            model: model.to_owned(),
+            words: format!("change {number}"),
+        };
+        let decisions = (0..4).flat_map(|number| models.iter().map(move |model| decision(number, model)));
+        let gauges =
+            RateGauges { rpm_target: Some(60), effective_rpm: Some(60.0), p95_tokens: Some(7), refusals: 0 };
+        Learned { belief: "holding 60/min".to_owned(), gauges, decisions: decisions.collect() }
+    }
 
     fn nothing(holder: Option<Holder>) -> Option<Status> {
         describe(Standing::Nothing, holder, "out", 0)
@@ -189,6 +271,8 @@ mod tests {
             checkpoint_age_ms: Some(0),
             ..live(true, "out")
         };
+        let mut most = most;
+        most.tell_rate(rate(&["one"]), Duration::ZERO, 1);
         let written = [least, most].map(|status| serde_json::to_value(status).unwrap());
         crate::documented::check_fields("status --json", &written);
     }
@@ -206,6 +290,24 @@ mod tests {
         let stopped = live(false, "out");
         assert_eq!(stopped.state, "Stopped");
         assert!(stopped.text("out").contains("run the same command again"));
+    }
+
+    #[test]
+    fn the_rate_is_told_with_its_last_changes() {
+        let mut status = live(true, "out");
+        status.tell_rate(rate(&["m"]), Duration::from_secs(30), CHANGES);
+        let text = status.text("out");
+        for line in [
+            "  rate        holding 60/min\n",
+            "  changes      2m09s ago  change 1\n",
+            "               2m07s ago  change 3\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(!text.contains("change 0"), "{text}");
+        status.tell_rate(rate(&["one", "two"]), Duration::from_secs(30), usize::MAX);
+        assert!(status.text("out").contains("2m10s ago  one: change 0"), "{}", status.text("out"));
+        assert_eq!(status.decisions.len(), 8);
     }
 
     #[test]

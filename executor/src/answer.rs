@@ -69,7 +69,8 @@ pub(crate) async fn answer(
         })
         .await;
     let timing = Timing::from(&job.spec.limits);
-    let pacing = Arc::new(Pacing::new(&job.spec.limits, memory, Arc::clone(board)));
+    let pacing =
+        Arc::new(Pacing::new(&job.spec.limits, job.canonical.provider.kind, memory, Arc::clone(board)));
     ledger.remember(Some(Arc::clone(&pacing) as Arc<dyn Recollection>)).await;
 
     // One window waits while another is dispatched; ingest makes no third.

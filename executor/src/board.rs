@@ -13,6 +13,7 @@ use std::{
 
 use penstock_batchfile::OutcomeKind;
 use penstock_job::{Reason, state::PartOutcomes};
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// What a run is doing.
@@ -31,6 +32,25 @@ pub enum Stage {
     Reconciling,
     /// Publishing.
     Publishing,
+}
+
+/// The rate of a job in numbers, over all its models. The names in JSON are those of the metrics; each means the same
+/// whichever way the rate is found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateGauges {
+    /// Requests a minute that the learners aim at, before any token limit; `None` while nothing is paced.
+    #[serde(rename = "rate.rpm_target")]
+    pub rpm_target: Option<u64>,
+    /// Requests a minute that may go out now, token limits included; `None` while nothing is paced.
+    #[serde(rename = "rate.effective_rpm")]
+    pub effective_rpm: Option<f64>,
+    /// The 95th percentile of the output tokens of recent answers, that of the model with the longest; `None` before the
+    /// first.
+    #[serde(rename = "rate.p95_tokens")]
+    pub p95_tokens: Option<u32>,
+    /// Refusals for the rate, those of earlier runs included.
+    #[serde(rename = "rate.429_events")]
+    pub refusals: u64,
 }
 
 /// A moment of a run.
@@ -64,6 +84,8 @@ pub struct Progress {
     pub reason: Option<(Reason, String)>,
     /// What the learner believes and why, in one sentence.
     pub rate: String,
+    /// The rate in numbers.
+    pub gauges: RateGauges,
     /// The epoch of this run's claim; 0 before it.
     pub epoch: u32,
     /// Time since the last checkpoint; `None` before the first.
@@ -97,6 +119,7 @@ struct Told {
     checkpoint: Option<Instant>,
     conditions: BTreeMap<Reason, String>,
     rate: String,
+    gauges: RateGauges,
 }
 
 impl Board {
@@ -119,6 +142,7 @@ impl Board {
             output_tokens: self.output_tokens.load(Relaxed),
             reason: told.conditions.first_key_value().map(|(reason, evidence)| (*reason, evidence.clone())),
             rate: told.rate.clone(),
+            gauges: told.gauges,
             epoch: told.epoch,
             checkpoint_age: told.checkpoint.map(|at| at.elapsed()),
             exposed: in_flight + self.unlisted.load(Relaxed),
@@ -161,9 +185,10 @@ impl Board {
         self.told().checkpoint = Some(Instant::now());
     }
 
-    /// What the learner believes.
-    pub(crate) fn believes(&self, rate: String) {
-        self.told().rate = rate;
+    /// What the learners believe, in words and in numbers.
+    pub(crate) fn believes(&self, rate: String, gauges: RateGauges) {
+        let mut told = self.told();
+        (told.rate, told.gauges) = (rate, gauges);
     }
 
     /// A condition holds; its evidence is the newest.

@@ -8,5 +8,6 @@ mod pacing;
 mod run;
 mod schedule;
 
+pub use pacing::{Decision, Learned, learned};
 pub(crate) use pacing::{Pacing, learner_memory};
 pub(crate) use run::{Dispatch, Mode, dispatch};

@@ -49,7 +49,8 @@ pub mod shared_state;
 mod state_object;
 mod steps;
 
-pub use board::{Board, Progress, Stage};
+pub use board::{Board, Progress, RateGauges, Stage};
+pub use dispatch::{Decision, Learned, learned};
 pub use error::RunError;
 pub use halt::Stop;
 pub use job::{EndingRequest, Job, requests_in_flight};

@@ -14,6 +14,7 @@ mod exchange;
 mod frame;
 mod hints;
 mod key;
+mod output_bound;
 mod refusal;
 mod reply;
 mod request;
@@ -43,6 +44,7 @@ pub use reply::Reply;
 use self::{
     client::Pools,
     exchange::exchange,
+    output_bound::output_bound,
     request::Composer,
     route::{Route, Routing},
 };
@@ -68,6 +70,8 @@ pub struct PreparedRequest {
     pub body: Bytes,
     /// Tokens of the body, estimated.
     pub input_tokens: u32,
+    /// Tokens that it allows its answer; `None` where it sets no bound.
+    pub output_bound: Option<u32>,
     route: Arc<Route>,
 }
 
@@ -149,6 +153,7 @@ impl Provider {
         Ok(PreparedRequest {
             id: composed.id.to_owned(),
             model,
+            output_bound: output_bound(&composed.body),
             body: composed.body,
             input_tokens: composed.input_tokens,
             route: Arc::clone(route),

@@ -1,6 +1,6 @@
 //! One JSON object a line on stdout, for programs (`--json`). Names and meanings of the fields are an interface.
 
-use penstock_executor::Progress;
+use penstock_executor::{Progress, RateGauges};
 use penstock_job::{Reason, receipt::ReceiptEnding, state::Outcomes};
 use serde::Serialize;
 
@@ -115,6 +115,8 @@ pub(crate) struct Picture<'a> {
     output_tokens: u64,
     /// What the learner believes, in a sentence.
     rate: &'a str,
+    /// The same in numbers.
+    gauges: RateGauges,
     /// Why the job is not further; `null` when nothing holds it back.
     reason: Option<Cause<'a>>,
     /// Time until every line is done; `null` until it means something, and while the run is stopping.
@@ -164,6 +166,7 @@ impl<'a> Picture<'a> {
             input_tokens: progress.input_tokens,
             output_tokens: progress.output_tokens,
             rate: &progress.rate,
+            gauges: progress.gauges,
             reason: progress.reason.as_ref().map(|(word, evidence)| Cause {
                 word: *word,
                 evidence,
@@ -208,6 +211,7 @@ mod tests {
             lines: 300,
             reason: Some((Reason::AtOwnLimit, String::new())),
             checkpoint_age: Some(Duration::ZERO),
+            gauges: RateGauges { rpm_target: Some(1), ..RateGauges::default() },
             ..Progress::default()
         };
         for second in 0..60 {
@@ -308,6 +312,9 @@ mod tests {
             "outcomes": {"succeeded": 0, "failed": 0, "rejected": 1, "expired": 0, "cancelled": 0, "abandoned": 0},
             "in_flight": 0, "waiting_for_retry": 0, "retried": 0, "sent": 0, "throttled": 0,
             "requests_per_second": null, "input_tokens": 0, "output_tokens": 0, "rate": "fixed",
+            "gauges": {
+                "rate.rpm_target": null, "rate.effective_rpm": null, "rate.p95_tokens": null, "rate.429_events": 0,
+            },
             "reason": {"word": "AtOwnLimit", "evidence": "60 a minute", "help": Reason::AtOwnLimit.help()},
             "eta_seconds": null, "checkpoint_age_ms": null, "exposed": 0,
         });

@@ -48,6 +48,8 @@ pub(super) enum Attempted {
         verdict: Verdict,
         /// Whether the provider answered as it should, be it with a refusal of this one line.
         answered: bool,
+        /// Tokens that the request allowed its answer, where it was sent and sets a bound.
+        output_bound: Option<u32>,
     },
     /// To be tried again; the attempt counts.
     Again { task: Task, after: Option<Duration>, evidence: String },
@@ -59,6 +61,13 @@ pub(super) enum Attempted {
     Unsent { task: Task },
     /// The input is not what it was; nothing was sent.
     InputModified,
+}
+
+impl Attempted {
+    /// The line has failed.
+    fn failed(answered: bool) -> Self {
+        Self::Settled { verdict: Verdict::Lost, answered, output_bound: None }
+    }
 }
 
 impl Attempter {
@@ -102,12 +111,12 @@ impl Attempter {
                 let record = self.success(&task, name, answer, &reply);
                 let verdict = self.count_tokens(reply.tokens, &request);
                 self.settle(&task, OutcomeKind::Succeeded, record, reservation).await;
-                Attempted::Settled { verdict, answered: true }
+                Attempted::Settled { verdict, answered: true, output_bound: request.output_bound }
             }
             Disposition::Failed(cause) => {
                 task.remember(attempt(at_ms, &outcome, &cause.code));
                 self.fail(&task, name, &cause, answer, reservation).await;
-                Attempted::Settled { verdict: Verdict::Lost, answered: true }
+                Attempted::failed(true)
             }
             Disposition::Retry { cause, after } => {
                 task.remember(attempt(at_ms, &outcome, &cause.code));
@@ -117,7 +126,7 @@ impl Attempter {
                     return Attempted::Again { task, after, evidence: cause.message };
                 }
                 self.fail(&task, name, &cause, answer, reservation).await;
-                Attempted::Settled { verdict: Verdict::Lost, answered: false }
+                Attempted::failed(false)
             }
             Disposition::Throttled { dimension, after, hints } => {
                 self.board.throttled.fetch_add(1, Relaxed);
@@ -208,7 +217,7 @@ impl Attempter {
             Failure { code: error.code(), message: &message, answer: None, attempts: &task.history };
         let record = self.failure(name, &failure);
         self.settle(task, OutcomeKind::Failed, record, reservation).await;
-        Attempted::Settled { verdict: Verdict::Lost, answered: false }
+        Attempted::failed(false)
     }
 
     fn failure(&self, name: LineName<'_>, failure: &Failure<'_>) -> Vec<u8> {

@@ -1,6 +1,9 @@
 //! The learners of a job: one for each model, since that is what providers limit, and one for the job where the user
 //! bounds it as a whole. A line goes when all that concern it agree.
 
+mod estimate;
+mod memory;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
@@ -9,34 +12,31 @@ use std::{
 
 use penstock_job::{
     Reason,
-    spec::{Limits, ModelLimits, RateMode},
+    spec::{Limits, ModelLimits, ProviderKind, RateMode},
     state::Requests,
 };
-use penstock_rate::{Cost, Learner, Mode, Profile, RequestId, Snapshot, Verdict, Wait};
-use serde::{Deserialize, Serialize};
+use penstock_rate::{Cost, Gauges, Learner, Mode, Profile, RequestId, Snapshot, Verdict, Wait};
 use serde_json::Value;
 use tokio::time::Instant;
 
+pub(crate) use self::memory::learner_memory;
+pub use self::memory::{Decision, Learned, learned};
+use self::{estimate::AnswerBound, memory::Memory};
 use super::schedule::Pace;
-use crate::{board::Board, ledger::Recollection};
+use crate::{
+    board::{Board, RateGauges},
+    ledger::Recollection,
+};
 
-/// The format of the learners' memory in `state.json`.
-const FORMAT: &str = "penstock.learners/1";
-/// Learners that are remembered.
-const REMEMBERED: usize = 100;
-
-/// What stands in `state.json` under `learner`.
-#[derive(Debug, Serialize, Deserialize)]
-struct Memory {
-    format: String,
-    models: BTreeMap<String, Snapshot>,
-}
+/// Models whose beliefs are told in words; more would fill the screen.
+const TOLD: usize = 3;
 
 /// The learners of a job, shared between dispatch, which asks, and the ledger, which remembers.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     began: Instant,
     mode: Mode,
+    profile: Profile,
     limits: Limits,
     memory: BTreeMap<String, Snapshot>,
     board: Arc<Board>,
@@ -48,53 +48,61 @@ pub(crate) struct Pacing {
 #[derive(Debug)]
 struct Learners {
     job: Learner,
-    models: BTreeMap<Arc<str>, Learner>,
+    models: BTreeMap<Arc<str>, Model>,
     sent: RequestId,
 }
 
-/// Reads the learners' memory out of a state; what cannot be read is forgotten, since learning anew is safe.
-pub(crate) fn learner_memory(value: Option<&Value>) -> BTreeMap<String, Snapshot> {
-    let Some(value) = value else {
-        return BTreeMap::new();
-    };
-    match serde_json::from_value::<Memory>(value.clone()) {
-        Ok(memory) if memory.format == FORMAT => memory.models,
-        Ok(memory) => {
-            tracing::warn!(
-                format = memory.format,
-                "the learner's memory has an unknown format; learning starts afresh"
-            );
-            BTreeMap::new()
-        }
-        Err(error) => {
-            tracing::warn!(%error, "the learner's memory cannot be read; learning starts afresh");
-            BTreeMap::new()
-        }
-    }
+/// What is known of one model's rate.
+#[derive(Debug)]
+struct Model {
+    learner: Learner,
+    answers: AnswerBound,
+}
+
+/// What dispatch shows of the rate.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct View {
+    /// What is believed and why, in a sentence.
+    pub(super) belief: String,
+    pub(super) gauges: RateGauges,
+    /// Whether the rate holds the job back.
+    pub(super) reason: Option<Reason>,
 }
 
 impl Pacing {
-    pub(crate) fn new(limits: &Limits, memory: BTreeMap<String, Snapshot>, board: Arc<Board>) -> Self {
-        let mode = match limits.rate {
-            RateMode::Fixed => Mode::Fixed,
-            RateMode::Aimd => Mode::Aimd,
-        };
+    pub(crate) fn new(
+        limits: &Limits,
+        kind: ProviderKind,
+        memory: BTreeMap<String, Snapshot>,
+        board: Arc<Board>,
+    ) -> Self {
         // The job's own bounds hold over all models together; they are never learned.
         let whole = penstock_rate::Limits { rpm: limits.rpm, tpm: limits.tpm, max_in_flight: None };
-        let job = Learner::new(Mode::Fixed, Profile::Unknown, whole, Duration::ZERO);
+        let profile = profile(kind);
+        let job = Learner::new(Mode::Fixed, profile, whole, Duration::ZERO);
         let learners = Mutex::new(Learners { job, models: BTreeMap::new(), sent: RequestId(0) });
         let before = counted(&board);
-        Self { began: Instant::now(), mode, limits: limits.clone(), memory, board, before, learners }
+        Self {
+            began: Instant::now(),
+            mode: mode(limits.rate),
+            profile,
+            limits: limits.clone(),
+            memory,
+            board,
+            before,
+            learners,
+        }
     }
 
     /// When a line of this model and length may go.
     pub(super) fn pace(&self, model: &str, length: u32) -> Pace {
         let now = self.began.elapsed();
         let mut learners = self.learners();
-        let learners = &mut *learners;
-        let cost = estimate(length, learners.models.get(model));
-        let own = learners.models.get_mut(model).map_or(Wait::Now, |learner| ask(learner, now, cost));
-        match (own, ask(&mut learners.job, now, cost)) {
+        let Learners { job, models, .. } = &mut *learners;
+        let of_model = models.get_mut(model);
+        let cost = cost(length, of_model.as_deref());
+        let own = of_model.map_or(Wait::Now, |model| ask(&mut model.learner, now, cost));
+        match (own, ask(job, now, cost)) {
             (Wait::Now, Wait::Now) => Pace::Now,
             (Wait::ForVerdict, _) | (_, Wait::ForVerdict) => Pace::Wait,
             (Wait::Until(own), Wait::Until(job)) => Pace::At(self.began + own.max(job)),
@@ -106,29 +114,42 @@ impl Pacing {
     pub(super) fn sent(&self, model: &Arc<str>, length: u32) -> RequestId {
         let now = self.began.elapsed();
         let mut learners = self.learners();
-        learners.sent = RequestId(learners.sent.0 + 1);
-        let id = learners.sent;
-        let cost = estimate(length, learners.models.get(model));
-        learners.job.sent(now, id, cost);
-        if !learners.models.contains_key(model) {
-            let learner = self.learner(model, now);
-            learners.models.insert(Arc::clone(model), learner);
+        let Learners { job, models, sent } = &mut *learners;
+        sent.0 += 1;
+        let cost = cost(length, models.get(model));
+        job.sent(now, *sent, cost);
+        // The name is copied for a model that is new, not for each request.
+        if !models.contains_key(model) {
+            models.insert(Arc::clone(model), self.model(model, now));
         }
-        if let Some(learner) = learners.models.get_mut(model) {
-            learner.sent(now, id, cost);
+        if let Some(model) = models.get_mut(model) {
+            model.learner.sent(now, *sent, cost);
         }
-        id
+        *sent
+    }
+
+    /// A request of this model allows its answer so many tokens.
+    pub(super) fn bounded(&self, model: &str, output_tokens: u32) {
+        if let Some(model) = self.learners().models.get_mut(model) {
+            model.answers.record(output_tokens);
+        }
     }
 
     /// What became of it.
     pub(super) fn verdict(&self, model: &str, id: RequestId, verdict: Verdict) {
         let now = self.began.elapsed();
         let mut learners = self.learners();
-        // A refusal tells about the provider, not about the user's own bounds.
-        let for_job = if matches!(verdict, Verdict::Refused { .. }) { Verdict::Lost } else { verdict };
+        // What a provider refuses tells about the provider, not about the user's own bounds.
+        let for_job = match verdict {
+            Verdict::Admitted { .. } | Verdict::Succeeded { .. } => verdict,
+            Verdict::Refused { .. }
+            | Verdict::SlowDown { .. }
+            | Verdict::Overloaded { .. }
+            | Verdict::Lost => Verdict::Lost,
+        };
         learners.job.verdict(now, id, for_job);
-        if let Some(learner) = learners.models.get_mut(model) {
-            learner.verdict(now, id, verdict);
+        if let Some(model) = learners.models.get_mut(model) {
+            model.learner.verdict(now, id, verdict);
         }
     }
 
@@ -140,34 +161,30 @@ impl Pacing {
         }
     }
 
-    /// What the learner believes, in one sentence, and whether it holds the job back.
-    pub(super) fn explain(&self) -> (String, Option<Reason>) {
+    /// What the learners believe, and whether it holds the job back.
+    pub(super) fn view(&self) -> View {
         let learners = self.learners();
-        let text = match learners.models.len() {
-            0 => learners.job.explain(),
-            1 => learners.models.values().map(Learner::explain).collect(),
-            _ => learners
-                .models
-                .iter()
-                .map(|(model, learner)| format!("{model}: {}", learner.explain()))
-                .take(3)
-                .collect::<Vec<_>>()
-                .join("; "),
-        };
+        View { belief: learners.belief(), gauges: learners.gauges(), reason: self.reason(&learners) }
+    }
+
+    fn reason(&self, learners: &Learners) -> Option<Reason> {
         let own = self.limits.rpm.is_some() || self.limits.tpm.is_some();
-        let reason = match self.mode {
+        match self.mode {
             Mode::Fixed => own.then_some(Reason::AtOwnLimit),
             Mode::Aimd => {
-                let refused = learners.models.values().any(|learner| learner.gauges().refusals > 0);
+                let refused = learners.models.values().any(|model| model.learner.gauges().refusals > 0);
                 Some(if refused { Reason::RunningAtLimit } else { Reason::Learning })
             }
-        };
-        (text, reason)
+        }
     }
 
     /// Whether the rate is the user's own alone, so that only the answers say when to pause.
     pub(super) fn is_fixed(&self) -> bool {
         self.mode == Mode::Fixed
+    }
+
+    fn model(&self, model: &str, now: Duration) -> Model {
+        Model { learner: self.learner(model, now), answers: AnswerBound::default() }
     }
 
     fn learner(&self, model: &str, now: Duration) -> Learner {
@@ -177,17 +194,17 @@ impl Pacing {
             tpm: [tpm, self.limits.tpm].into_iter().flatten().min(),
             max_in_flight: None,
         };
-        match self
+        let restored = self
             .memory
             .get(model)
-            .map(|snapshot| Learner::restore(snapshot, self.mode, Profile::Unknown, limits, now))
-        {
+            .map(|snapshot| Learner::restore(snapshot, self.mode, self.profile, limits, now));
+        match restored {
             Some(Ok(learner)) => learner,
             Some(Err(error)) => {
                 tracing::warn!(model, %error, "learning starts afresh");
-                Learner::new(self.mode, Profile::Unknown, limits, now)
+                Learner::new(self.mode, self.profile, limits, now)
             }
-            None => Learner::new(self.mode, Profile::Unknown, limits, now),
+            None => Learner::new(self.mode, self.profile, limits, now),
         }
     }
 
@@ -197,18 +214,43 @@ impl Pacing {
     }
 }
 
+impl Learners {
+    fn belief(&self) -> String {
+        match self.models.len() {
+            0 => self.job.explain(),
+            1 => self.models.values().map(|model| model.learner.explain()).collect(),
+            several => {
+                let told = self.models.iter().take(TOLD);
+                let mut told: Vec<_> =
+                    told.map(|(name, model)| format!("{name}: {}", model.learner.explain())).collect();
+                if several > TOLD {
+                    told.push(format!("and {} models more", several - TOLD));
+                }
+                told.join("; ")
+            }
+        }
+    }
+
+    fn gauges(&self) -> RateGauges {
+        let gauges: Vec<Gauges> = self.models.values().map(|model| model.learner.gauges()).collect();
+        if gauges.is_empty() {
+            return RateGauges::default();
+        }
+        RateGauges {
+            rpm_target: gauges.iter().map(|gauges| gauges.rpm_target.map(u64::from)).sum(),
+            effective_rpm: gauges.iter().map(|gauges| gauges.effective_rpm).sum(),
+            p95_tokens: gauges.iter().filter_map(|gauges| gauges.p95_tokens).max(),
+            refusals: gauges.iter().map(|gauges| gauges.refusals).sum(),
+        }
+    }
+}
+
 impl Recollection for Pacing {
     fn learner(&self) -> Option<Value> {
         let learners = self.learners();
-        let present = learners.models.iter().map(|(model, learner)| (model.to_string(), learner.snapshot()));
-        let mut remembered: BTreeMap<_, _> = present.take(REMEMBERED).collect();
-        for (model, snapshot) in &self.memory {
-            if remembered.len() == REMEMBERED {
-                break;
-            }
-            remembered.entry(model.clone()).or_insert_with(|| snapshot.clone());
-        }
-        let memory = Memory { format: FORMAT.to_owned(), models: remembered };
+        let present =
+            learners.models.iter().map(|(name, model)| (name.to_string(), model.learner.snapshot()));
+        let memory = Memory::new(learners.belief(), learners.gauges(), present, &self.memory);
         serde_json::to_value(memory)
             .inspect_err(|error| tracing::warn!(%error, "the learner's memory is not kept"))
             .ok()
@@ -217,6 +259,25 @@ impl Recollection for Pacing {
     fn requests(&self) -> Requests {
         let now = counted(&self.board);
         Requests { sent: now.sent - self.before.sent, throttled: now.throttled - self.before.throttled }
+    }
+}
+
+/// How a kind of provider limits, which chooses constants only.
+fn profile(kind: ProviderKind) -> Profile {
+    match kind {
+        ProviderKind::OpenAi | ProviderKind::Simulated => Profile::OpenAi,
+        ProviderKind::AzureOpenAi => Profile::Azure,
+        ProviderKind::Anthropic => Profile::Anthropic,
+        ProviderKind::Gemini => Profile::Gemini,
+        // A gateway to somebody's limits, or a server that saturates.
+        ProviderKind::OpenAiCompatible => Profile::Unknown,
+    }
+}
+
+fn mode(rate: RateMode) -> Mode {
+    match rate {
+        RateMode::Fixed => Mode::Fixed,
+        RateMode::Aimd => Mode::Aimd,
     }
 }
 
@@ -232,12 +293,9 @@ fn ask(learner: &mut Learner, now: Duration, cost: Cost) -> Wait {
     }
 }
 
-/// Tokens of a line before its body is looked at: a quarter of its bytes, and for the answer what nearly all recent
-/// answers of its model stayed within, or as many again before the first.
-fn estimate(length: u32, learner: Option<&Learner>) -> Cost {
-    let input_tokens = length / 4;
-    let output_tokens = learner.and_then(|learner| learner.gauges().p95_tokens).unwrap_or(input_tokens);
-    Cost { input_tokens, output_tokens }
+fn cost(length: u32, model: Option<&Model>) -> Cost {
+    let answers = model.map(|model| model.answers).unwrap_or_default();
+    answers.cost(length, model.and_then(|model| model.learner.gauges().p95_tokens))
 }
 
 #[cfg(test)]
@@ -245,7 +303,7 @@ mod tests {
     use super::*;
 
     fn pacing(limits: &Limits, memory: BTreeMap<String, Snapshot>) -> Pacing {
-        Pacing::new(limits, memory, Arc::default())
+        Pacing::new(limits, ProviderKind::Simulated, memory, Arc::default())
     }
 
     fn exchange(pacing: &Pacing, model: &str, output_tokens: u32) {
@@ -276,6 +334,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_token_limit_counts_answers_as_long_as_requests_allow_them_to_be() {
+        let limits = Limits { tpm: 6_000.try_into().ok(), ..Limits::default() };
+        let pacing = pacing(&limits, BTreeMap::new());
+        exchange(&pacing, "model", 1);
+        pacing.bounded("model", 990);
+        exchange(&pacing, "model", 1);
+        let waits = wait(&pacing, "model").unwrap();
+        assert!(waits.abs_diff(Duration::from_secs(10)) < Duration::from_millis(300), "{waits:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_limits_of_a_job_hold_over_all_models_and_a_models_own_for_it_alone() {
         let mut limits = Limits { rpm: 60.try_into().ok(), ..Limits::default() };
         let own = ModelLimits { rpm: 6.try_into().ok(), ..ModelLimits::default() };
@@ -293,19 +362,11 @@ mod tests {
         let first = pacing(&limits, BTreeMap::new());
         (0..150).for_each(|model| exchange(&first, &format!("old-{model}"), 1));
         let remembered = learner_memory(Recollection::learner(&first).as_ref());
-        assert_eq!(remembered.len(), REMEMBERED);
+        assert_eq!(remembered.len(), 100);
         let second = pacing(&limits, remembered);
         (0..60).for_each(|model| exchange(&second, &format!("young-{model}"), 1));
         let remembered = learner_memory(Recollection::learner(&second).as_ref());
-        assert_eq!(remembered.len(), REMEMBERED);
+        assert_eq!(remembered.len(), 100);
         assert_eq!(remembered.keys().filter(|model| model.starts_with("young")).count(), 60);
-    }
-
-    #[test]
-    fn a_memory_that_cannot_be_read_is_forgotten() {
-        assert!(learner_memory(None).is_empty());
-        assert!(learner_memory(Some(&serde_json::json!(7))).is_empty());
-        let newer = serde_json::json!({"format": "penstock.learners/2", "models": {}});
-        assert!(learner_memory(Some(&newer)).is_empty());
     }
 }

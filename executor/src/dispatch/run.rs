@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     attempt::{Attempted, Attempter},
-    pacing::Pacing,
+    pacing::{Pacing, View},
     schedule::{Next, Schedule, Task},
 };
 use crate::{
@@ -234,7 +234,10 @@ impl Running {
         let answered = matches!(attempted, Attempted::Settled { answered: true, .. });
         let pacing = Arc::clone(&self.dispatch.pacing);
         match attempted {
-            Attempted::Settled { verdict, .. } => {
+            Attempted::Settled { verdict, output_bound, .. } => {
+                if let Some(tokens) = output_bound {
+                    pacing.bounded(&model, tokens);
+                }
                 pacing.verdict(&model, id, verdict);
                 self.succeeded |= matches!(verdict, Verdict::Succeeded { .. });
             }
@@ -341,8 +344,8 @@ impl Running {
 
     /// Once a second: what the view shows, whether a better key is there, whether the fence holds.
     async fn look_around(&mut self, mode: Mode) {
-        let (belief, paced) = self.dispatch.pacing.explain();
-        self.dispatch.board.believes(belief);
+        let View { belief, gauges, reason: paced } = self.dispatch.pacing.view();
+        self.dispatch.board.believes(belief.clone(), gauges);
         let held = mode == Mode::Go && !self.schedule.is_exhausted();
         let limits = [
             (Reason::Learning, held && paced == Some(Reason::Learning)),
@@ -351,7 +354,7 @@ impl Running {
         ];
         for (reason, holds) in limits {
             if holds {
-                self.raise(reason, self.evidence(reason));
+                self.raise(reason, self.evidence(reason, &belief));
             } else {
                 self.clear(reason);
             }
@@ -387,12 +390,12 @@ impl Running {
         self.dispatch.board.waiting_for_retry.store(0, Relaxed);
     }
 
-    fn evidence(&self, reason: Reason) -> String {
+    fn evidence(&self, reason: Reason, belief: &str) -> String {
         match reason {
             Reason::AtOwnLimit if self.schedule.is_full() => {
                 format!("{} requests are in flight, as many as may be", self.schedule.in_flight())
             }
-            _ => self.dispatch.pacing.explain().0,
+            _ => belief.to_owned(),
         }
     }
 

@@ -87,6 +87,19 @@ impl Snapshot {
         Self(serde_json::to_value(tagged).expect("invariant: a record has string keys only"))
     }
 
+    /// What the learner decided, oldest first, each with how long before the snapshot that was; empty where it cannot be
+    /// read.
+    pub fn decisions(&self) -> Vec<(Duration, String)> {
+        #[derive(Deserialize)]
+        struct Told {
+            age: Duration,
+            decisions: Vec<Decision>,
+        }
+        let told = Told::deserialize(&self.0).unwrap_or(Told { age: Duration::ZERO, decisions: Vec::new() });
+        let before = |decision: &Decision| told.age.saturating_sub(Duration::from_millis(decision.at_ms));
+        told.decisions.iter().map(|decision| (before(decision), decision.words.clone())).collect()
+    }
+
     /// The record of a learner of this mode.
     pub(crate) fn open(&self, wanted: Mode) -> Result<Record, RestoreError> {
         match self.0.get("format") {
@@ -142,6 +155,19 @@ mod tests {
         let mut content = recorded(Mode::Aimd);
         content["policy"]["target"] = json!(0);
         assert!(refusal(content, Mode::Aimd).contains("expected a nonzero u32"));
+    }
+
+    #[test]
+    fn a_snapshot_tells_what_was_decided_and_how_long_before() {
+        let mut learner =
+            Learner::new(Mode::Aimd, Profile::Unknown, Limits::default(), Duration::from_secs(100));
+        learner.next(Duration::from_secs(140), crate::Cost::default());
+        let told = learner.snapshot().decisions();
+        let before: Vec<_> = told.iter().map(|(before, _)| before.as_secs()).collect();
+        assert_eq!(before, [40, 10]);
+        assert!(told[1].1.starts_with("grew"), "{told:?}");
+        let unreadable: Snapshot = serde_json::from_value(json!({"age": 7})).unwrap();
+        assert!(unreadable.decisions().is_empty());
     }
 
     #[test]
