@@ -1,7 +1,14 @@
-//! How documents that several jobs read and write are marked with their format.
+//! What documents that several jobs read and write have in common: the mark of their format, and which of the rates and
+//! names that others wrote are believed.
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+
+/// No key sends more requests a minute than this: a job that believed it would storm the provider.
+const HIGHEST_RPM: f64 = 1e7;
+
+/// The longest name of a model that is noted, in bytes. It comes from a line of the input, and may be anything.
+const LONGEST_NAME: usize = 512;
 
 /// Why a shared document cannot be read. What it held is lost, nothing else: it is begun anew.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +47,16 @@ pub(crate) fn write<D: Serialize>(format: &'static str, document: &D) -> Vec<u8>
         .expect("invariant: a shared document has string keys only");
     bytes.push(b'\n');
     bytes
+}
+
+/// Whether this can be the rate of a job that sends, in requests a minute.
+pub(crate) fn is_rate(rpm: f64) -> bool {
+    rpm > 0.0 && rpm <= HIGHEST_RPM
+}
+
+/// Whether a model of this name is noted.
+pub(crate) fn is_noted(model: &str) -> bool {
+    model.len() <= LONGEST_NAME
 }
 
 #[cfg(test)]

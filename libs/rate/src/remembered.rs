@@ -47,12 +47,12 @@ impl Remembered {
     pub fn rpm(&self, model: &str, now_ms: u64) -> Option<f64> {
         let finding = self.models.get(model)?;
         let is_young = now_ms.saturating_sub(finding.at_ms) <= LIFETIME_MS;
-        (is_young && is_rate(finding.rpm)).then_some(finding.rpm)
+        (is_young && document::is_rate(finding.rpm)).then_some(finding.rpm)
     }
 
     /// A job runs well with so many requests a minute. What is no rate is not noted.
     pub fn record(&mut self, model: &str, rpm: f64, now_ms: u64) {
-        if !is_rate(rpm) {
+        if !document::is_rate(rpm) || !document::is_noted(model) {
             return;
         }
         self.models.insert(model.to_owned(), Finding { rpm, at_ms: now_ms });
@@ -62,10 +62,6 @@ impl Remembered {
             self.models.remove(&oldest);
         }
     }
-}
-
-fn is_rate(rpm: f64) -> bool {
-    rpm.is_finite() && rpm > 0.0
 }
 
 #[cfg(test)]
@@ -87,9 +83,10 @@ mod tests {
     #[test]
     fn what_is_no_rate_is_neither_noted_nor_believed() {
         let mut rates = Remembered::default();
-        for rpm in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for rpm in [0.0, -1.0, 1e8, f64::NAN, f64::INFINITY] {
             rates.record("m", rpm, 0);
         }
+        rates.record(&"m".repeat(1_000), 60.0, 0);
         assert_eq!(rates, Remembered::default());
         let lies = br#"{"format":"penstock.rates/1","models":{"m":{"rpm":-7,"at_ms":0}}}"#;
         assert_eq!(Remembered::read(lies).unwrap().rpm("m", 0), None);

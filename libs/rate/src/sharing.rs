@@ -2,8 +2,9 @@
 //! whoever stores it names the key by a fingerprint.
 //!
 //! Nobody is in charge. An entry expires unless its job renews it, so a job that was killed counts for three intervals
-//! at most, and a document that is lost is whole again after one. The clocks of two machines may differ: an entry that
-//! claims to last longer than any interval allows does not count.
+//! at most, and a document that is lost is whole again after one. The clocks of two machines may differ by less than
+//! what an entry lasts; beyond that each works as if it were alone. An entry that claims to last longer than any
+//! interval allows does not count.
 
 use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
@@ -45,7 +46,8 @@ struct Entry {
 pub struct Shared {
     /// How many jobs there are, the one that asks among them.
     pub jobs: NonZeroU32,
-    /// The mean of their rates in requests a minute; `None` where nobody has told one.
+    /// The mean of their rates in requests a minute, one that has not begun to send counting as zero; `None` where
+    /// nobody has begun. So the mean is an equal part of what they send together.
     pub mean_rpm: Option<f64>,
 }
 
@@ -63,7 +65,8 @@ impl Sharing {
     /// A job says what it sends to a model; it says so again every `every`. What has expired is dropped.
     pub fn tell(&mut self, model: &str, job: &str, rpm: f64, now_ms: u64, every: Duration) {
         self.drop_expired(now_ms);
-        if !rpm.is_finite() || rpm < 0.0 {
+        let tells_something = rpm == 0.0 || document::is_rate(rpm);
+        if !tells_something || !document::is_noted(model) {
             return;
         }
         let lasts =
@@ -85,17 +88,16 @@ impl Sharing {
     pub fn of(&self, model: &str, job: &str, now_ms: u64) -> Shared {
         let entries = self.models.get(model).into_iter().flatten();
         let living = entries.filter(|(_, entry)| entry.lives(now_ms));
-        let (mut jobs, mut sum, mut told, mut present) = (0u32, 0.0, 0u32, false);
+        let (mut jobs, mut sum, mut present) = (0_u32, 0.0, false);
         for (name, entry) in living {
             present |= name == job;
-            jobs += 1;
-            if entry.rpm.is_finite() && entry.rpm > 0.0 {
+            jobs = jobs.saturating_add(1);
+            if document::is_rate(entry.rpm) {
                 sum += entry.rpm;
-                told += 1;
             }
         }
         let jobs = NonZeroU32::new(jobs + u32::from(!present)).unwrap_or(NonZeroU32::MIN);
-        Shared { jobs, mean_rpm: (told > 0).then(|| sum / f64::from(told)) }
+        Shared { jobs, mean_rpm: (sum > 0.0).then(|| sum / f64::from(jobs.get())) }
     }
 
     fn drop_expired(&mut self, now_ms: u64) {
@@ -152,11 +154,11 @@ mod tests {
         sharing.tell("other", "c", 7.0, 20_000, EVERY);
         let sharing = Sharing::read(&sharing.write()).unwrap();
         assert_eq!(sharing.of("m", "a", 20_000), shared(2, Some(500.0)));
-        assert_eq!(sharing.of("m", "newcomer", 20_000), shared(3, Some(500.0)));
+        assert_eq!(sharing.of("m", "newcomer", 20_000), shared(3, Some(1_000.0 / 3.0)));
         assert_eq!(sharing.of("m", "b", 30_000), shared(1, Some(100.0)), "a has not renewed its entry");
         let mut left = sharing;
         left.leave("b");
-        assert_eq!(left.of("m", "b", 20_000), shared(2, Some(900.0)));
+        assert_eq!(left.of("m", "b", 20_000), shared(2, Some(450.0)));
     }
 
     #[test]
@@ -171,10 +173,12 @@ mod tests {
     fn entries_from_clocks_that_are_far_off_and_rates_that_are_none_do_not_count() {
         let mut sharing = Sharing::default();
         sharing.tell("m", "future", 5_000.0, u64::MAX / 2, EVERY);
-        for rpm in [f64::NAN, f64::INFINITY, -1.0] {
+        for rpm in [f64::NAN, f64::INFINITY, -1.0, 1e8] {
             sharing.tell("m", "b", rpm, 1, EVERY);
         }
         assert_eq!(sharing.of("m", "b", 1), shared(1, None));
+        sharing.tell(&"m".repeat(1_000), "b", 60.0, 1, EVERY);
+        assert_eq!(sharing.of(&"m".repeat(1_000), "b", 1), shared(1, None));
         sharing.tell("m", "b", 0.0, 1, EVERY);
         assert_eq!(sharing.of("m", "a", 1), shared(2, None), "it is there and has not begun to send");
     }
