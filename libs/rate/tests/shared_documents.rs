@@ -89,7 +89,9 @@ proptest! {
             prop_assert!((1..=JOBS.len()).contains(&(shared.jobs.get() as usize)));
             prop_assert!(shared.mean_rpm.is_none_or(|mean| mean > 0.0 && mean <= 1e7), "{shared:?}");
         }
-        JOBS.iter().for_each(|job| sharing.leave(job));
+        for job in JOBS {
+            sharing.leave(job);
+        }
         prop_assert_eq!(sharing.of("a", "1", now).mean_rpm, None);
     }
 
