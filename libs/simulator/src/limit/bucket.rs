@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::meter::Meter;
+use super::meter::{Allowance, Meter};
 
 /// A bucket of `capacity`, refilled at `per_second`. Below zero it is in debt.
 #[derive(Debug)]
@@ -50,6 +50,13 @@ impl Meter for Bucket {
     fn refund(&mut self, now: Duration, _charged_at: Duration, amount: f64) {
         self.refill(now);
         self.level = (self.level + amount).min(self.capacity);
+    }
+
+    fn allow(&mut self, now: Duration, allowance: Allowance) {
+        let used = self.used(now);
+        self.capacity = allowance.at_once;
+        self.per_second = allowance.per_second;
+        self.level = (self.capacity - used).max(0.0);
     }
 
     fn used(&mut self, now: Duration) -> f64 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     LimitSettings, Quota, TokenCharge,
-    meter::{Meter, as_amount, meter},
+    meter::{Meter, allowance, as_amount, meter},
 };
 
 /// What a quota counts.
@@ -100,6 +100,13 @@ impl Limiter {
             [(&mut self.requests, settings.requests), (&mut self.tokens, settings.tokens)]
         {
             if current.as_ref().map(|limited| limited.quota) == wanted {
+                continue;
+            }
+            if let (Some(limited), Some(quota)) = (current.as_mut(), wanted)
+                && limited.quota.enforcement == quota.enforcement
+            {
+                limited.meter.allow(now, allowance(quota));
+                limited.quota = quota;
                 continue;
             }
             let used = current.as_mut().map_or(0.0, |limited| limited.meter.used(now));
@@ -267,5 +274,22 @@ mod tests {
         let after = LimitSettings { requests: Some(quota(30)), ..Default::default() };
         limiter.change(&after, 0.0, START);
         assert_eq!(limiter.admit(&after, START, 0, 0).unwrap_err().wait, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn under_a_changed_quota_each_use_grows_old_at_its_own_time() {
+        let sliding = |per_minute| LimitSettings {
+            requests: Some(Quota { per_minute, enforcement: Enforcement::SlidingMinute }),
+            ..Default::default()
+        };
+        let mut limiter = limiter(&sliding(2));
+        let at = Duration::from_secs;
+        limiter.admit(&sliding(2), at(0), 0, 0).unwrap();
+        limiter.admit(&sliding(2), at(30), 0, 0).unwrap();
+        limiter.change(&sliding(1), 0.0, at(40));
+        assert_eq!(limiter.admit(&sliding(1), at(40), 0, 0).unwrap_err().wait, Some(at(50)));
+        limiter.change(&sliding(3), 0.0, at(50));
+        assert_eq!(limiter.admit(&sliding(3), at(50), 0, 0), Ok(()));
+        assert_eq!(limiter.admit(&sliding(3), at(50), 0, 0).unwrap_err().wait, Some(at(10)));
     }
 }

@@ -20,6 +20,9 @@ pub(super) trait Meter: std::fmt::Debug + Send {
     /// Gives back a part of what was charged at `charged_at`, as far as that still counts.
     fn refund(&mut self, now: Duration, charged_at: Duration, amount: f64);
 
+    /// From now on another amount is allowed; what counts as used goes on counting.
+    fn allow(&mut self, now: Duration, allowance: Allowance);
+
     /// How much counts as used now.
     fn used(&mut self, now: Duration) -> f64;
 
@@ -27,24 +30,54 @@ pub(super) trait Meter: std::fmt::Debug + Send {
     fn reset(&mut self, now: Duration) -> Duration;
 }
 
+/// What a quota amounts to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowance {
+    /// At once: in a window, or as the depth of a bucket.
+    pub(super) at_once: f64,
+    /// In the long run.
+    pub(super) per_second: f64,
+}
+
+/// How the amounts of a quota are counted.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    Bucket,
+    Fixed,
+    Sliding,
+}
+
+/// The shape of an enforcement, and over how many seconds it counts.
+fn shape(enforcement: Enforcement) -> (Shape, u16) {
+    match enforcement {
+        Enforcement::MinuteBucket => (Shape::Bucket, 60),
+        Enforcement::SecondBucket => (Shape::Bucket, 1),
+        Enforcement::Bucket { seconds } => (Shape::Bucket, seconds.get()),
+        Enforcement::FixedMinute => (Shape::Fixed, 60),
+        Enforcement::FixedTenSeconds => (Shape::Fixed, 10),
+        Enforcement::FixedWindow { seconds } => (Shape::Fixed, seconds.get()),
+        Enforcement::SlidingMinute => (Shape::Sliding, 60),
+        Enforcement::SlidingWindow { seconds } => (Shape::Sliding, seconds.get()),
+    }
+}
+
+/// What a quota amounts to, in the way in which it is enforced.
+pub(super) fn allowance(quota: Quota) -> Allowance {
+    let (_, seconds) = shape(quota.enforcement);
+    let per_second = as_amount(quota.per_minute) / 60.0;
+    // Less than one at once would never let a request pass.
+    Allowance { at_once: (per_second * f64::from(seconds)).max(1.0), per_second }
+}
+
 /// The meter of a quota. `phase` in 0..1 places the fixed windows.
 pub(super) fn meter(quota: Quota, phase: f64, now: Duration) -> Box<dyn Meter> {
-    let per_second = as_amount(quota.per_minute) / 60.0;
-    // Less than one would never let a request pass.
-    let within = |seconds: u16| (per_second * f64::from(seconds)).max(1.0);
-    let length = |seconds: u16| Duration::from_secs(seconds.into());
-    let bucket = |seconds| Box::new(Bucket::full(within(seconds), per_second, now));
-    let fixed = |seconds| Box::new(FixedWindow::new(within(seconds), length(seconds), phase));
-    let sliding = |seconds| Box::new(SlidingLog::new(within(seconds), length(seconds)));
-    match quota.enforcement {
-        Enforcement::MinuteBucket => bucket(60),
-        Enforcement::SecondBucket => bucket(1),
-        Enforcement::Bucket { seconds } => bucket(seconds.get()),
-        Enforcement::FixedMinute => fixed(60),
-        Enforcement::FixedTenSeconds => fixed(10),
-        Enforcement::FixedWindow { seconds } => fixed(seconds.get()),
-        Enforcement::SlidingMinute => sliding(60),
-        Enforcement::SlidingWindow { seconds } => sliding(seconds.get()),
+    let (shape, seconds) = shape(quota.enforcement);
+    let Allowance { at_once, per_second } = allowance(quota);
+    let length = Duration::from_secs(seconds.into());
+    match shape {
+        Shape::Bucket => Box::new(Bucket::full(at_once, per_second, now)),
+        Shape::Fixed => Box::new(FixedWindow::new(at_once, length, phase)),
+        Shape::Sliding => Box::new(SlidingLog::new(at_once, length)),
     }
 }
 

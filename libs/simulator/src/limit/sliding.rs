@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::meter::Meter;
+use super::meter::{Allowance, Meter};
 
 /// What was charged in the last `length`, in order. Charges of one millisecond share an entry, which bounds
 /// the log.
@@ -73,6 +73,11 @@ impl Meter for SlidingLog {
             *charged -= refunded;
             self.used -= refunded;
         }
+    }
+
+    fn allow(&mut self, now: Duration, allowance: Allowance) {
+        self.forget_before(now);
+        self.limit = allowance.at_once;
     }
 
     fn used(&mut self, now: Duration) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::meter::Meter;
+use super::meter::{Allowance, Meter};
 
 /// A counter for windows of `length`.
 #[derive(Debug)]
@@ -60,6 +60,11 @@ impl Meter for FixedWindow {
         if self.index(charged_at) == self.window {
             self.used = (self.used - amount).max(0.0);
         }
+    }
+
+    fn allow(&mut self, now: Duration, allowance: Allowance) {
+        self.enter(now);
+        self.limit = allowance.at_once;
     }
 
     fn used(&mut self, now: Duration) -> f64 {

@@ -13,6 +13,10 @@ const REQUESTS: f64 = 20.0;
 /// What counts as having arrived at a limit.
 const ARRIVED: f64 = 0.9;
 
+/// After a change of the limit so many seconds must go well for it to count as settled: what a bucket still held, or a
+/// window that has just begun, would hide for less than that what is to come.
+const SETTLING: usize = 60;
+
 /// After a change of the limit no more than this share of the requests may be refused for it to count as settled.
 const SETTLED_REFUSED: f64 = 0.05;
 
@@ -63,7 +67,8 @@ pub struct Settled {
     pub after_minutes: f64,
     /// Whether it rose.
     pub raised: bool,
-    /// Seconds until the new limit was used to 90 % with at most 5 % refused. `None`: not before the next change.
+    /// Seconds until a minute began in which the new limit was used to 90 % with at most 5 % refused. `None`: not
+    /// before the next change.
     pub seconds: Option<f64>,
 }
 
@@ -84,7 +89,7 @@ impl Measures {
             utilisation: utilisation(course, &total),
             refused: share(sum(&total.refused)),
             overloaded: share(sum(&total.overloaded)),
-            seconds_to_90_percent: total.arrived(0..total.sent.len(), 1.0),
+            seconds_to_90_percent: total.arrived(0..total.sent.len(), SECONDS, 1.0),
             settled: settled(course, &total),
             fairness: fairness(jobs, end.clone()),
             least_part: least_part(course, end),
@@ -140,10 +145,10 @@ impl Totals {
 
     /// Seconds from the start of `span` until the limit was used to 90 % with at most this share refused: to the
     /// beginning of the first window in which it was.
-    fn arrived(&self, span: Range<usize>, most_refused: f64) -> Option<f64> {
+    fn arrived(&self, span: Range<usize>, shortest: usize, most_refused: f64) -> Option<f64> {
         let first = span.start;
         span.clone().find_map(|start| {
-            let window = start..start + window(*self.allowed.get(start)? / self.unit);
+            let window = start..start + shortest.max(window(*self.allowed.get(start)? / self.unit));
             let sum = |counts: &[f64]| counts.get(window.clone()).map(|counts| counts.iter().sum::<f64>());
             let (used, allowed) = (sum(&self.used)?, sum(&self.allowed)?);
             let (sent, refused) = (sum(&self.sent)?, sum(&self.refused)?);
@@ -154,14 +159,14 @@ impl Totals {
     }
 }
 
-/// How many seconds a rate is looked at where so many requests a second are allowed.
+/// How many seconds must be looked at where so many requests a second are allowed.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "not negative, and at most 60 times 20"
 )]
 fn window(per_second: f64) -> usize {
-    SECONDS.max((REQUESTS / per_second.max(1.0 / 60.0)).ceil() as usize)
+    (REQUESTS / per_second.max(1.0 / 60.0)).ceil() as usize
 }
 
 fn utilisation(course: &Course, total: &Totals) -> Option<f64> {
@@ -181,7 +186,7 @@ fn settled(course: &Course, total: &Totals) -> Vec<Settled> {
     let settled = changes.iter().zip(ends).map(|(&change, end)| Settled {
         after_minutes: seconds(change) / 60.0,
         raised: limit[change] > limit[change - 1],
-        seconds: total.arrived(change..end, SETTLED_REFUSED),
+        seconds: total.arrived(change..end, SETTLING, SETTLED_REFUSED),
     });
     settled.collect()
 }
