@@ -145,8 +145,8 @@ impl Dialect {
     /// What the headers of an answer, which came at `now`, say about the limits.
     pub(super) fn hints(self, headers: &HeaderMap, now: SystemTime) -> Hints {
         match (self.kind, self.format) {
-            (ProviderKind::Anthropic, Format::Prompts) => anthropic::hints(headers, now),
-            _ => hints::from_headers(headers),
+            (ProviderKind::Anthropic, Format::Prompts) => hints::anthropic(headers, now),
+            _ => hints::openai(headers, now),
         }
     }
 }
