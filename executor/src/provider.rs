@@ -15,9 +15,11 @@ mod frame;
 mod hints;
 mod key;
 mod output_bound;
+mod oversize;
 mod refusal;
 mod reply;
 mod request;
+mod resumption;
 mod retry_after;
 mod route;
 
@@ -39,7 +41,9 @@ pub use client::ClientError;
 pub use dialect::Dialect;
 pub use exchange::{Answer, Failure, FailureKind, LONGEST_ANSWER};
 pub use key::KeyError;
+pub use oversize::never_fits;
 pub use reply::Reply;
+pub use resumption::{Resumption, in_words};
 
 use self::{
     client::Pools,

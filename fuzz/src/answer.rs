@@ -8,8 +8,9 @@ use penstock_batchfile::{
     Endpoint, Failure, Format, HttpAnswer, LineName, Ordinal, OutcomeKind, RecordHead, RecordWriter, Success,
     read_record,
 };
-use penstock_executor::provider::{Answer, Cause, Dialect, Disposition, Reply, classify};
+use penstock_executor::provider::{Answer, Cause, Dialect, Disposition, Reply, classify, in_words};
 use penstock_job::spec::ProviderKind;
+use penstock_rate::{Hints, Verdict};
 use serde_json::value::RawValue;
 
 use crate::bounded;
@@ -34,6 +35,7 @@ pub fn provider_answer(data: &[u8]) {
                 let dialect = Dialect::new(kind, format, endpoint);
                 let Some(answer) = read(dialect, data) else { return };
                 assert!(answer.retry_after.is_none_or(|wait| wait <= LONGEST_WAIT));
+                are_bounded(answer.hints);
                 let outcome = Ok(answer.clone());
                 holds(&answer, format, classify(&outcome, dialect));
             }
@@ -57,8 +59,20 @@ fn read(dialect: Dialect, data: &[u8]) -> Option<Answer> {
             headers.append(name, value);
         }
     }
-    let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-    Some(Answer::new(dialect, status, &headers, Bytes::copy_from_slice(rest), Duration::from_millis(80), now))
+    let body = Bytes::copy_from_slice(rest);
+    Some(Answer::new(dialect, status, &headers, body, Duration::from_millis(80), now()))
+}
+
+/// When every answer came.
+fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_hours(500_000)
+}
+
+/// What is said about limits never speaks of more than a day.
+fn are_bounded(hints: Hints) {
+    for hint in [hints.requests, hints.tokens, hints.input_tokens, hints.output_tokens] {
+        assert!(hint.reset.is_none_or(|reset| reset <= LONGEST_WAIT), "{hint:?}");
+    }
 }
 
 fn split_line(data: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -73,13 +87,29 @@ fn holds(answer: &Answer, format: Format, disposition: Disposition<'_>) {
             succeeded(answer, format, &reply);
         }
         Disposition::Failed(cause) => failed(answer, format, &cause),
-        Disposition::Retry { cause, after } => {
+        Disposition::Retry { cause, after, verdict } => {
             assert!(after.is_none_or(|wait| wait <= LONGEST_PAUSE));
+            assert!(matches!(verdict, Verdict::Lost | Verdict::Overloaded { .. }), "{verdict:?}");
             failed(answer, format, &cause);
         }
-        Disposition::Throttled { after, .. } => assert!(after.is_none_or(|wait| wait <= LONGEST_PAUSE)),
-        Disposition::Blocked { after, message, .. } => {
-            assert!(after.is_none_or(|wait| wait <= LONGEST_WAIT));
+        Disposition::Throttled { cause, after, verdict } => {
+            assert!(after.is_none_or(|wait| wait <= LONGEST_PAUSE));
+            failed(answer, format, &cause);
+            match verdict {
+                Verdict::Refused { retry_after, hints, .. } => {
+                    assert_eq!(retry_after, after);
+                    are_bounded(hints);
+                }
+                Verdict::SlowDown { retry_after } | Verdict::Overloaded { retry_after } => {
+                    assert_eq!(retry_after, after);
+                }
+                other => panic!("{other:?} is no refusal for the load"),
+            }
+        }
+        Disposition::Blocked { resumes, message, .. } => {
+            if let Some(at) = resumes.moment(now()) {
+                assert!(at >= now() && in_words(at, now()).ends_with(" UTC"));
+            }
             assert!(!message.is_empty());
         }
     }

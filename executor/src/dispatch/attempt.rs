@@ -7,7 +7,7 @@ use penstock_batchfile::{
     Attempt, Failure, Format, HttpAnswer, LineName, OutcomeKind, RawId, RecordWriter, Success, Tokens,
 };
 use penstock_job::{Reason, Step};
-use penstock_rate::Verdict;
+use penstock_rate::{Hints, Verdict};
 use penstock_storage::{Input, StorageError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,10 @@ use crate::{
     budget::{Budget, Reservation},
     clock::now_ms,
     input,
-    provider::{self, Answer, Disposition, PrepareError, PreparedRequest, Provider, classify},
+    provider::{
+        self, Answer, Cause, Disposition, PrepareError, PreparedRequest, Provider, Resumption, classify,
+        never_fits,
+    },
     results::{Answered, Entry, Hold},
     steps::Steps,
 };
@@ -44,6 +47,8 @@ pub(super) struct Attempter {
 pub(super) enum Attempted {
     /// The line has its outcome, which is on its way to the collect loop.
     Settled {
+        /// What a success says about the limits.
+        hints: Hints,
         /// What it says about the rate.
         verdict: Verdict,
         /// Whether the provider answered as it should, be it with a refusal of this one line.
@@ -52,11 +57,11 @@ pub(super) enum Attempted {
         output_bound: Option<u32>,
     },
     /// To be tried again; the attempt counts.
-    Again { task: Task, after: Option<Duration>, evidence: String },
-    /// Refused for the rate; the attempt does not count.
-    Throttled { task: Task, after: Option<Duration>, verdict: Verdict },
+    Again { task: Task, after: Option<Duration>, verdict: Verdict, evidence: String },
+    /// Turned away for the load; the attempt does not count.
+    Throttled { task: Task, after: Option<Duration>, verdict: Verdict, evidence: String },
     /// No line would be answered now; the attempt does not count.
-    Blocked { task: Task, reason: Reason, after: Option<Duration>, message: String },
+    Blocked { task: Task, reason: Reason, resumes: Resumption, message: String },
     /// The line cannot be read at the moment, or no request is to be sent any more; nothing was sent.
     Unsent { task: Task },
     /// The input is not what it was; nothing was sent.
@@ -65,8 +70,8 @@ pub(super) enum Attempted {
 
 impl Attempted {
     /// The line has failed.
-    fn failed(answered: bool) -> Self {
-        Self::Settled { verdict: Verdict::Lost, answered, output_bound: None }
+    fn failed(verdict: Verdict, answered: bool) -> Self {
+        Self::Settled { hints: Hints::default(), verdict, answered, output_bound: None }
     }
 }
 
@@ -111,35 +116,42 @@ impl Attempter {
                 let record = self.success(&task, name, answer, &reply);
                 let verdict = self.count_tokens(reply.tokens, &request);
                 self.settle(&task, OutcomeKind::Succeeded, record, reservation).await;
-                Attempted::Settled { verdict, answered: true, output_bound: request.output_bound }
+                Attempted::Settled {
+                    hints: answer.hints,
+                    verdict,
+                    answered: true,
+                    output_bound: request.output_bound,
+                }
             }
             Disposition::Failed(cause) => {
                 task.remember(attempt(at_ms, &outcome, &cause.code));
                 self.fail(&task, name, &cause, answer, reservation).await;
-                Attempted::failed(true)
+                Attempted::failed(Verdict::Lost, true)
             }
-            Disposition::Retry { cause, after } => {
+            Disposition::Retry { cause, after, verdict } => {
                 task.remember(attempt(at_ms, &outcome, &cause.code));
                 task.tries += 1;
                 task.refusals = 0;
                 if task.tries < self.max_attempts {
-                    return Attempted::Again { task, after, evidence: cause.message };
+                    return Attempted::Again { task, after, verdict, evidence: cause.message };
                 }
                 self.fail(&task, name, &cause, answer, reservation).await;
-                Attempted::failed(false)
+                Attempted::failed(verdict, false)
             }
-            Disposition::Throttled { dimension, after, hints } => {
-                self.board.throttled.fetch_add(1, Relaxed);
-                task.remember(attempt(at_ms, &outcome, "rate_limited"));
-                task.refusals += 1;
-                Attempted::Throttled {
-                    task,
-                    after,
-                    verdict: Verdict::Refused { dimension, retry_after: after, hints },
+            Disposition::Throttled { cause, after, verdict } => {
+                if !matches!(verdict, Verdict::Overloaded { .. }) {
+                    self.board.throttled.fetch_add(1, Relaxed);
                 }
+                task.remember(attempt(at_ms, &outcome, &cause.code));
+                task.refusals += 1;
+                if let Some(cause) = never_fits(&request.body, &verdict, task.refusals) {
+                    self.fail(&task, name, &cause, answer, reservation).await;
+                    return Attempted::failed(Verdict::Lost, true);
+                }
+                Attempted::Throttled { task, after, verdict, evidence: cause.message }
             }
-            Disposition::Blocked { reason, after, message } => {
-                Attempted::Blocked { task, reason, after, message }
+            Disposition::Blocked { reason, resumes, message } => {
+                Attempted::Blocked { task, reason, resumes, message }
             }
         }
     }
@@ -190,7 +202,7 @@ impl Attempter {
         &self,
         task: &Task,
         name: LineName<'_>,
-        cause: &provider::Cause,
+        cause: &Cause,
         answer: Option<&Answer>,
         reservation: Reservation,
     ) {
@@ -217,7 +229,7 @@ impl Attempter {
             Failure { code: error.code(), message: &message, answer: None, attempts: &task.history };
         let record = self.failure(name, &failure);
         self.settle(task, OutcomeKind::Failed, record, reservation).await;
-        Attempted::failed(false)
+        Attempted::failed(Verdict::Lost, false)
     }
 
     fn failure(&self, name: LineName<'_>, failure: &Failure<'_>) -> Vec<u8> {

@@ -1,10 +1,14 @@
 //! The dispatch loop: the one task that takes windows, starts attempts and hears what became of them.
 
-use std::{collections::BTreeSet, sync::Arc, sync::atomic::Ordering::Relaxed, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, SystemTime},
+};
 
 use penstock_batchfile::{Format, RecordWriter};
 use penstock_job::{Reason, spec::Limits};
-use penstock_rate::{RequestId, Verdict};
+use penstock_rate::{Hints, RequestId, Verdict};
 use penstock_storage::Input;
 use tokio::{
     sync::{mpsc, watch},
@@ -26,7 +30,7 @@ use crate::{
     ingest::{InputModified, Window},
     ledger::{FENCE, Ledger},
     output::jitter,
-    provider::Provider,
+    provider::{Provider, Resumption, in_words},
     results::Entry,
     steps::Steps,
 };
@@ -37,8 +41,12 @@ const TICK: Duration = Duration::from_secs(1);
 const KEY_CHECK: Duration = Duration::from_secs(5);
 /// How long a refused model rests before one request tries it again, unless the provider says.
 const BLOCKED_PAUSE: Duration = Duration::from_mins(1);
+/// The shortest rest, even of a provider that asks for none and refuses all the same.
+const SHORTEST_REST: Duration = Duration::from_secs(1);
 /// The longest rest, whatever the provider says: quotas are raised and bills paid in between.
 const LONGEST_REST: Duration = Duration::from_mins(15);
+/// Lines that were told the same time to come back do so spread over this long.
+const SPREAD: Duration = Duration::from_secs(1);
 /// The first wait of a line that was refused for the rate by a provider that says no time; doubles up to
 /// [`LONGEST_REFUSAL`].
 const REFUSAL_BASE: Duration = Duration::from_secs(1);
@@ -234,25 +242,33 @@ impl Running {
         let answered = matches!(attempted, Attempted::Settled { answered: true, .. });
         let pacing = Arc::clone(&self.dispatch.pacing);
         match attempted {
-            Attempted::Settled { verdict, output_bound, .. } => {
+            Attempted::Settled { hints, verdict, output_bound, .. } => {
                 if let Some(tokens) = output_bound {
                     pacing.bounded(&model, tokens);
+                }
+                if hints != Hints::default() {
+                    pacing.verdict(&model, id, Verdict::Admitted { hints });
                 }
                 pacing.verdict(&model, id, verdict);
                 self.succeeded |= matches!(verdict, Verdict::Succeeded { .. });
             }
-            Attempted::Again { task, after, evidence } => {
-                pacing.verdict(&model, id, Verdict::Lost);
+            Attempted::Again { task, after, verdict, evidence } => {
+                pacing.verdict(&model, id, verdict);
                 self.unanswered(&evidence);
                 self.try_again(task, after);
             }
-            Attempted::Throttled { task, after, verdict } => {
+            Attempted::Throttled { task, after, verdict, evidence } => {
                 pacing.verdict(&model, id, verdict);
+                if matches!(verdict, Verdict::Overloaded { .. }) {
+                    self.unanswered(&evidence);
+                } else {
+                    self.failures = 0;
+                }
                 self.throttled(task, after);
             }
-            Attempted::Blocked { task, reason, after, message } => {
+            Attempted::Blocked { task, reason, resumes, message } => {
                 pacing.verdict(&model, id, Verdict::Lost);
-                self.blocked(task, reason, after, message);
+                self.blocked(task, reason, resumes, message);
             }
             Attempted::Unsent { task } => {
                 pacing.verdict(&model, id, Verdict::Lost);
@@ -291,16 +307,14 @@ impl Running {
 
     fn try_again(&mut self, task: Task, after: Option<Duration>) {
         let retry = self.dispatch.limits.retry;
-        let drawn =
-            jitter(Duration::from_millis(retry.base_ms), Duration::from_millis(retry.cap_ms), task.tries - 1);
-        // Lines that were told the same time do not come back in the same moment.
-        self.schedule.try_again(task, Instant::now() + after.unwrap_or_default() + drawn);
+        let [base, cap] = [retry.base_ms, retry.cap_ms].map(Duration::from_millis);
+        let drawn = |cap| jitter(base.min(cap), cap, task.tries - 1);
+        let pause = named(after).map_or_else(|| drawn(cap), |after| after + drawn(cap.min(SPREAD)));
+        self.schedule.try_again(task, Instant::now() + pause);
     }
 
     fn throttled(&mut self, task: Task, after: Option<Duration>) {
-        self.failures = 0;
-        // A time of zero tells nothing: whoever is refused all the same would ask without a pause.
-        let after = after.filter(|after| !after.is_zero());
+        let after = named(after);
         let wait = after.unwrap_or_else(|| jitter(REFUSAL_BASE, LONGEST_REFUSAL, task.refusals - 1));
         let due = Instant::now() + wait;
         // A learner reads refusals and lowers the rate; without one, only the provider's own word can stop the next
@@ -311,15 +325,22 @@ impl Running {
         self.schedule.try_again(task, due);
     }
 
-    fn blocked(&mut self, task: Task, reason: Reason, after: Option<Duration>, message: String) {
+    fn blocked(&mut self, task: Task, reason: Reason, resumes: Resumption, message: String) {
         if reason == Reason::CredentialsRefused && self.dispatch.fail_fast_on_credentials && !self.succeeded {
             self.dispatch.halt.because(RunError::CredentialsRefused { evidence: message });
             return;
         }
         self.failures = 0;
-        self.raise(reason, message);
+        let now = SystemTime::now();
+        let moment = resumes.moment(now);
+        let evidence = match moment {
+            Some(at) => format!("resumes {}; the provider says: {message}", in_words(at, now)),
+            None => message,
+        };
+        self.raise(reason, evidence);
+        let wait = moment.map(|at| at.duration_since(now).unwrap_or_default());
         let now = Instant::now();
-        self.schedule.close(&task.model, now + rest(after));
+        self.schedule.close(&task.model, now + rest(reason, wait));
         self.schedule.try_again(task, now);
     }
 
@@ -425,9 +446,16 @@ async fn next_window(windows: &mut Option<mpsc::Receiver<Window>>) -> Option<Win
     }
 }
 
-/// How long a refused model rests, given what its provider says.
-fn rest(after: Option<Duration>) -> Duration {
-    after.unwrap_or(BLOCKED_PAUSE).clamp(KEY_CHECK, LONGEST_REST)
+/// How long a refused model rests, given how long that is expected to last. A day that ends nobody knows when is asked
+/// for seldom, since many providers count refused requests too.
+fn rest(reason: Reason, wait: Option<Duration>) -> Duration {
+    let unknown = if reason == Reason::DayQuotaExhausted { LONGEST_REST } else { BLOCKED_PAUSE };
+    wait.unwrap_or(unknown).clamp(SHORTEST_REST, LONGEST_REST)
+}
+
+/// A wait that a provider names. One of zero tells nothing: whoever is refused all the same would ask without a pause.
+fn named(after: Option<Duration>) -> Option<Duration> {
+    after.filter(|after| !after.is_zero())
 }
 
 async fn sleep_until(at: Option<Instant>) {
@@ -442,9 +470,17 @@ mod tests {
 
     #[test]
     fn a_refused_model_rests_as_long_as_its_provider_says_within_reason() {
+        let rest = |wait| rest(Reason::CredentialsRefused, wait);
         assert_eq!(rest(None), BLOCKED_PAUSE);
-        assert_eq!(rest(Some(Duration::ZERO)), KEY_CHECK, "it is not asked without a pause");
+        assert_eq!(rest(Some(Duration::ZERO)), SHORTEST_REST, "it is not asked without a pause");
         assert_eq!(rest(Some(Duration::from_mins(2))), Duration::from_mins(2));
         assert_eq!(rest(Some(Duration::from_hours(24))), LONGEST_REST);
+    }
+
+    #[test]
+    fn a_day_that_ends_nobody_knows_when_is_asked_for_seldom() {
+        assert_eq!(rest(Reason::DayQuotaExhausted, None), LONGEST_REST);
+        let minutes = Duration::from_secs(432);
+        assert_eq!(rest(Reason::DayQuotaExhausted, Some(minutes)), minutes);
     }
 }

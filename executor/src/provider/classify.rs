@@ -1,25 +1,28 @@
 //! What an answer, or its absence, means for its line and for the job. Pure. What the words of a provider mean is
 //! decided by its dialect, in the terms of this table:
 //!
-//! | what came | what it means |
-//! |---|---|
-//! | 2xx with a usable body | succeeded |
-//! | 2xx without JSON, or cut off | retried |
-//! | 2xx without text, or withheld by a filter | failed |
-//! | 2xx or any status around an error of another status | as that status |
-//! | a lost connection, no answer in time, 408, 409, 425, 5xx | retried |
-//! | 429 for the rate, 503 "slow down" | throttled: sent again, and no attempt is used up |
-//! | 429 that no waiting helps: one request is larger than the whole limit | failed |
-//! | 429 for a limit per day | the job pauses |
-//! | `insufficient_quota` and its kin, a limit of zero, 402 | the job pauses |
-//! | 401, 403 | the job pauses, unless only this line's model or content is refused |
-//! | any other status | failed |
+//! | what came | what it means | what the learner hears |
+//! |---|---|---|
+//! | 2xx with a usable body | succeeded | admitted, succeeded |
+//! | 2xx without JSON, or cut off | retried | lost |
+//! | 2xx without text, or withheld by a filter | failed | lost |
+//! | 2xx or any status around an error of another status | as that status | the same |
+//! | a lost connection, no answer in time, 408, 409, 425, 5xx | retried | lost |
+//! | 429 for the rate | throttled: sent again, and no attempt is used up | refused |
+//! | 503 "slow down", 429 for the acceleration | throttled | slow down |
+//! | 429 for overload; 503, 529, 5xx "overloaded" that ask to come back | throttled | overloaded |
+//! | 529, 5xx "overloaded" that do not | retried | overloaded |
+//! | 429 that no waiting helps: one request is larger than the whole limit | failed | lost |
+//! | 429 for a limit per day | the job pauses, until the time that is known | lost |
+//! | `insufficient_quota` and its kin, a limit of zero, 402 | the job pauses | lost |
+//! | 401, 403 | the job pauses, unless only this line's model or content is refused | lost |
+//! | any other status | failed | lost |
 
 use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
 use penstock_job::Reason;
-use penstock_rate::{Dimension, Hint, Hints};
+use penstock_rate::{Hint, Hints, Verdict};
 
 use super::{
     dialect::Dialect,
@@ -27,7 +30,7 @@ use super::{
     exchange::{Answer, Failure, FailureKind},
     refusal::Meaning,
     reply::{NoReply, Reply},
-    retry_after::LONGEST,
+    resumption::Resumption,
 };
 
 /// The longest wait before a line is sent again. A rate limit's window is a minute or less, so whoever asks for more
@@ -47,22 +50,24 @@ pub enum Disposition<'a> {
         cause: Cause,
         /// How long the provider asks to wait.
         after: Option<Duration>,
+        /// What it says about the rate: nothing, or that the provider has too much to do.
+        verdict: Verdict,
     },
-    /// It was refused for its rate: it is sent again, and the attempt does not count.
+    /// It was turned away for the load and is to come back: it is sent again, and the attempt does not count.
     Throttled {
-        /// The limit that was exceeded, where the answer names it.
-        dimension: Option<Dimension>,
+        /// What was said.
+        cause: Cause,
         /// How long the provider asks to wait.
         after: Option<Duration>,
-        /// What headers and text say about the limits.
-        hints: Hints,
+        /// What it says about the rate: refused, slow down or overloaded.
+        verdict: Verdict,
     },
     /// No line would be answered now: dispatch pauses, and the attempt does not count.
     Blocked {
         /// Why the job is held up.
         reason: Reason,
-        /// How long the provider asks to wait.
-        after: Option<Duration>,
+        /// When that is expected to be over.
+        resumes: Resumption,
         /// The provider's own words.
         message: String,
     },
@@ -95,6 +100,7 @@ pub fn classify(outcome: &Result<Answer, Failure>, dialect: Dialect) -> Disposit
                 "the provider's answer is not a JSON object; see that the base URL leads to the provider's API",
             ),
             after: answer.retry_after.map(|wait| wait.min(LONGEST_PAUSE)),
+            verdict: Verdict::Lost,
         },
         Err(NoReply::Filtered(reason)) => Disposition::Failed(filtered(&reason)),
         Err(NoReply::NoText { finish }) => Disposition::Failed(no_text(finish.as_deref())),
@@ -106,7 +112,7 @@ fn of_failure(failure: &Failure) -> Disposition<'_> {
     match failure.kind {
         FailureKind::TooLarge => Disposition::Failed(cause),
         FailureKind::Connect | FailureKind::Timeout | FailureKind::Lost | FailureKind::Truncated => {
-            Disposition::Retry { cause, after: None }
+            Disposition::Retry { cause, after: None, verdict: Verdict::Lost }
         }
     }
 }
@@ -114,29 +120,53 @@ fn of_failure(failure: &Failure) -> Disposition<'_> {
 fn of_refusal<'a>(answer: &Answer, status: StatusCode, dialect: Dialect) -> Disposition<'a> {
     let mut body = dialect.error_body(&answer.body);
     body.wait = answer.retry_after.or(body.wait);
-    let after = |longest| body.wait.map(|wait| wait.min(longest));
+    let after = body.wait.map(|wait| wait.min(LONGEST_PAUSE));
     match dialect.judge(status, &body) {
         Meaning::Permanent => Disposition::Failed(cause(status, &body)),
-        Meaning::Transient => Disposition::Retry { cause: cause(status, &body), after: after(LONGEST_PAUSE) },
-        Meaning::Rate { dimension, stated } => Disposition::Throttled {
-            dimension,
-            after: after(LONGEST_PAUSE),
-            hints: Hints {
-                requests: preferred(stated.requests, answer.hints.requests),
-                tokens: preferred(stated.tokens, answer.hints.tokens),
-                input_tokens: preferred(stated.input_tokens, answer.hints.input_tokens),
-                output_tokens: preferred(stated.output_tokens, answer.hints.output_tokens),
-            },
+        Meaning::Transient => {
+            Disposition::Retry { cause: cause(status, &body), after, verdict: Verdict::Lost }
+        }
+        Meaning::Rate { dimension, stated } => {
+            let hints = merged(stated, answer.hints);
+            let verdict = Verdict::Refused { dimension, retry_after: after, hints };
+            Disposition::Throttled { cause: cause(status, &body).coded("rate_limited"), after, verdict }
+        }
+        Meaning::SlowDown => Disposition::Throttled {
+            cause: cause(status, &body).coded("slow_down"),
+            after,
+            verdict: Verdict::SlowDown { retry_after: after },
         },
-        Meaning::Blocked(reason) => {
-            Disposition::Blocked { reason, after: after(LONGEST), message: cause(status, &body).message }
+        Meaning::Overloaded => {
+            let cause = cause(status, &body);
+            let verdict = Verdict::Overloaded { retry_after: after };
+            if status == StatusCode::TOO_MANY_REQUESTS || body.asks_to_come_back() {
+                Disposition::Throttled { cause, after, verdict }
+            } else {
+                Disposition::Retry { cause, after, verdict }
+            }
+        }
+        Meaning::Blocked { reason, resumes } => {
+            let resumes = match (resumes, body.wait) {
+                // A wait in words about money or a quota of zero is that of a minute, which nothing renews.
+                (Resumption::Unknown, Some(wait)) if reason != Reason::BillingOrZeroQuota => {
+                    Resumption::After(wait)
+                }
+                _ => resumes,
+            };
+            Disposition::Blocked { reason, resumes, message: cause(status, &body).message }
         }
     }
 }
 
 /// What a body states goes before what headers say.
-fn preferred(stated: Hint, header: Hint) -> Hint {
-    if stated.limit.is_some() { stated } else { header }
+fn merged(stated: Hints, headers: Hints) -> Hints {
+    let preferred = |stated: Hint, header: Hint| if stated.limit.is_some() { stated } else { header };
+    Hints {
+        requests: preferred(stated.requests, headers.requests),
+        tokens: preferred(stated.tokens, headers.tokens),
+        input_tokens: preferred(stated.input_tokens, headers.input_tokens),
+        output_tokens: preferred(stated.output_tokens, headers.output_tokens),
+    }
 }
 
 /// The status of an error that came as a success.
@@ -200,8 +230,13 @@ fn shortened(word: &str) -> String {
 }
 
 impl Cause {
-    fn new(code: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code: Cow::Borrowed(code), message: message.into() }
+    }
+
+    /// The same under our own code.
+    fn coded(self, code: &'static str) -> Self {
+        Self { code: Cow::Borrowed(code), ..self }
     }
 }
 

@@ -1,9 +1,9 @@
 //! What the body of a refusal says, in the envelopes that are met: OpenAI's, Azure's, Anthropic's, Google's, old and
 //! new vLLM's, `FastAPI`'s, a bare string. Pure; what follows from it is decided by the dialects.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use penstock_rate::{Dimension, Hint};
+use penstock_rate::{Dimension, Hint, Period};
 use serde_json::{Map, Value};
 
 use super::retry_after;
@@ -31,7 +31,22 @@ pub(super) struct ErrorBody {
     pub(super) word: Option<String>,
     /// What Google and Anthropic add for programs.
     pub(super) details: Value,
+    /// When the exceeded limit is renewed, as `OpenRouter` says it.
+    pub(super) renewed: Option<SystemTime>,
 }
+
+/// Words for a server with too much to do: of OpenAI, Azure and Gemini; of vLLM where `--max-num-queued-reqs` or
+/// `-tokens` are reached (vllm-project/vllm#49445); of other servers that have a queue with an end.
+const OVERLOADED: [&str; 8] = [
+    "overloaded",
+    "high demand",
+    "at capacity",
+    "queue is full",
+    "queue full",
+    "queue reached",
+    "server is busy",
+    "server_busy",
+];
 
 /// One limit, as the text of a refusal states it: `Limit 10000, Used 8554, Requested 3082`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,6 +104,7 @@ impl ErrorBody {
             status: number.and_then(|number| u16::try_from(number).ok()),
             word: text("status").map(shortened),
             details: members.get("details").cloned().unwrap_or_default(),
+            renewed: members.get("metadata").and_then(renewed),
         }
     }
 
@@ -111,13 +127,44 @@ impl ErrorBody {
         }
         let message = self.lower_message();
         let has_any = |words: &[&str]| words.iter().any(|word| message.contains(word));
-        if has_any(&["(tpm)", "(tpd)", "tokens per", "token rate limit", "token count"]) {
+        if has_any(&["input tokens per"]) {
+            Some(Dimension::InputTokens)
+        } else if has_any(&["output tokens per"]) {
+            Some(Dimension::OutputTokens)
+        } else if has_any(&["(tpm)", "(tpd)", "tokens per", "token rate limit", "token count"]) {
             Some(Dimension::Tokens)
         } else if has_any(&["(rpm)", "(rpd)", "requests per", "call rate limit", "request rate"]) {
             Some(Dimension::Requests)
         } else {
             None
         }
+    }
+
+    /// The period of the limit that was exceeded.
+    pub(super) fn period(&self) -> Option<Period> {
+        let message = self.lower_message();
+        [
+            ("per sec", Period::Second),
+            ("per min", Period::Minute),
+            ("per hour", Period::Hour),
+            ("per day", Period::Day),
+        ]
+        .into_iter()
+        .find_map(|(words, period)| message.contains(words).then_some(period))
+    }
+
+    /// Whether it says that the server has too much to do.
+    pub(super) fn says_overloaded(&self) -> bool {
+        let texts = [&self.message, &self.code, &self.kind].into_iter().flatten();
+        texts
+            .map(|text| text.to_ascii_lowercase())
+            .any(|text| OVERLOADED.iter().any(|words| text.contains(words)))
+    }
+
+    /// Whether it asks to come back: it names a time, says so, or speaks of a queue, which empties by itself.
+    pub(super) fn asks_to_come_back(&self) -> bool {
+        let message = self.lower_message();
+        self.wait.is_some() || ["try again", "retry", "queue"].iter().any(|words| message.contains(words))
     }
 
     /// The numbers in the message.
@@ -132,11 +179,19 @@ impl ErrorBody {
 }
 
 impl StatedLimit {
-    /// The same as a header would say it.
-    pub(super) fn hint(self) -> Hint {
+    /// The same as a header would say it that names its period.
+    pub(super) fn hint(self, period: Option<Period>) -> Hint {
         let remaining = self.limit.zip(self.used).map(|(limit, used)| limit.saturating_sub(used));
-        Hint { limit: self.limit, remaining, ..Hint::default() }
+        Hint { limit: self.limit, remaining, reset: None, period }
     }
+}
+
+/// `headers.X-RateLimit-Reset` in milliseconds since the epoch
+/// (<https://openrouter.ai/docs/api-reference/limits>).
+fn renewed(metadata: &Value) -> Option<SystemTime> {
+    let reset = metadata.get("headers")?.get("X-RateLimit-Reset")?;
+    let milliseconds = reset.as_u64().or_else(|| reset.as_str()?.parse().ok())?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds))
 }
 
 /// The number directly behind `word`, as in `limit 30000` or `limit: 30000`.
@@ -202,7 +257,10 @@ mod tests {
         );
         let stated = body.stated_limit();
         assert_eq!(stated, StatedLimit { limit: Some(10_000), used: Some(8_554), requested: Some(3_082) });
-        assert_eq!(stated.hint(), Hint { limit: Some(10_000), remaining: Some(1_446), ..Hint::default() });
+        let minute = Some(Period::Minute);
+        assert_eq!(body.period(), minute);
+        let hint = Hint { limit: Some(10_000), remaining: Some(1_446), reset: None, period: minute };
+        assert_eq!(stated.hint(minute), hint);
         assert_eq!(body.dimension(), Some(Dimension::Tokens));
         assert_eq!(body.wait, Some(Duration::from_millis(9_816)));
     }

@@ -3,8 +3,9 @@
 use penstock_job::Reason;
 use penstock_rate::{Dimension, Hints};
 
+use super::resumption::Resumption;
+
 /// What a refusal means.
-#[expect(clippy::large_enum_variant, reason = "one at a time is made, for an answer that took a round trip")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// The line will never be answered.
@@ -18,6 +19,22 @@ pub(super) enum Meaning {
         /// The limits as the refusal's body states them.
         stated: Hints,
     },
+    /// The rate rose too steeply, whatever it is by now.
+    SlowDown,
+    /// The server has too much to do, of whoever's making.
+    Overloaded,
     /// No line would be answered now.
-    Blocked(Reason),
+    Blocked {
+        /// Why.
+        reason: Reason,
+        /// When that is over, where the body says so in its own way; a plain wait is read by `classify`.
+        resumes: Resumption,
+    },
+}
+
+impl Meaning {
+    /// No line would be answered now, and the body does not say until when.
+    pub(super) const fn blocked(reason: Reason) -> Self {
+        Self::Blocked { reason, resumes: Resumption::Unknown }
+    }
 }

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{dialect::Dialect, frame::Frame};
 
 /// Bytes of a body that make one token, as a rule of thumb.
-const BYTES_PER_TOKEN: usize = 4;
+pub(super) const BYTES_PER_TOKEN: usize = 4;
 
 /// Makes request bodies for one job.
 #[derive(Debug)]

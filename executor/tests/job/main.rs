@@ -8,6 +8,7 @@ mod faults;
 mod launch;
 mod outcomes;
 mod providers;
+mod refusals;
 mod repairs;
 mod scenario;
 mod stopping;

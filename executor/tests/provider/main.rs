@@ -21,6 +21,7 @@ use penstock_job::{
     CanonicalSpec, JobSpec,
     spec::{CanonicalInput, ProviderKind, ProviderSpec},
 };
+use penstock_rate::Verdict;
 
 /// Long enough for anything that is going to happen at all.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -83,7 +84,11 @@ impl Setup {
             Disposition::Succeeded(_) => "succeeded".to_owned(),
             Disposition::Failed(cause) => format!("failed {}", cause.code),
             Disposition::Retry { cause, .. } => format!("retry {}", cause.code),
-            Disposition::Throttled { dimension, .. } => format!("throttled {dimension:?}"),
+            Disposition::Throttled { verdict: Verdict::Refused { dimension, .. }, .. } => {
+                format!("throttled {dimension:?}")
+            }
+            Disposition::Throttled { verdict: Verdict::SlowDown { .. }, .. } => "slow down".to_owned(),
+            Disposition::Throttled { cause, .. } => format!("overloaded {}", cause.code),
             Disposition::Blocked { reason, .. } => format!("blocked {reason}"),
         }
     }

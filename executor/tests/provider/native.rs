@@ -5,7 +5,7 @@ use std::{fs, net::SocketAddr, path::Path, time::Duration};
 use penstock_batchfile::{Endpoint, Format};
 use penstock_executor::provider::{Disposition, classify};
 use penstock_job::spec::{KeySource, ProviderKind, Route};
-use penstock_rate::Dimension;
+use penstock_rate::{Dimension, Verdict};
 use penstock_simulator::{
     Enforcement, Fault, FaultRule, LimitSettings, LogSettings, ProviderSettings, Quota, RateLimitHeaders,
     RetryAfter, Server,
@@ -117,10 +117,13 @@ async fn each_fault_of_a_provider_has_its_consequence_in_its_own_words() {
     let faults = [
         (Fault::InternalError, ["retry"; 3]),
         (Fault::BadGateway, ["retry"; 3]),
-        (Fault::Unavailable, ["retry"; 3]),
+        (Fault::Unavailable, ["overloaded UNAVAILABLE", "retry http_503", "retry http_503"]),
         (Fault::DeadlineExceeded, ["retry"; 3]),
-        (Fault::SlowDown, ["throttled"; 3]),
-        (Fault::Overloaded, ["retry", "retry overloaded_error", "throttled"]),
+        (Fault::SlowDown, ["throttled None", "throttled None", "slow down"]),
+        (
+            Fault::Overloaded,
+            ["overloaded UNAVAILABLE", "retry overloaded_error", "overloaded too_many_requests"],
+        ),
         (Fault::RejectedPrompt, ["failed content_filter"; 3]),
         (Fault::FilteredAnswer, ["failed content_filter"; 3]),
         (Fault::RecitedAnswer, ["failed content_filter"; 3]),
@@ -193,7 +196,9 @@ async fn a_rate_refusal_says_which_limit_it_was_and_how_long_to_wait() {
         let provider = setup.connect().unwrap();
         setup.ask(&provider, &prompt(1)).await.unwrap();
         let second = setup.ask(&provider, &prompt(2)).await;
-        let Disposition::Throttled { dimension, after, hints } = classify(&second, provider.dialect()) else {
+        let Disposition::Throttled { after, verdict: Verdict::Refused { dimension, hints, .. }, .. } =
+            classify(&second, provider.dialect())
+        else {
             panic!("{kind}: {}", setup.word(&second));
         };
         assert_eq!(dimension, Some(Dimension::Requests), "{kind}");

@@ -9,7 +9,7 @@ use penstock_executor::{
     provider::{Disposition, PrepareError, classify},
 };
 use penstock_job::spec::{KeySource, Route};
-use penstock_rate::Dimension;
+use penstock_rate::{Dimension, Verdict};
 use penstock_simulator::{
     Enforcement, Fault, FaultRule, LimitSettings, LogSettings, ProviderSettings, Quota, RateLimitHeaders,
     RetryAfter, Server,
@@ -80,7 +80,7 @@ async fn each_fault_of_a_provider_has_its_consequence() {
         (Fault::InternalError, "retry http_500"),
         (Fault::BadGateway, "retry http_502"),
         (Fault::Unavailable, "retry http_503"),
-        (Fault::SlowDown, "throttled None"),
+        (Fault::SlowDown, "slow down"),
         (Fault::Overloaded, "retry http_529"),
         (Fault::RejectedPrompt, "failed invalid_prompt"),
         (Fault::Unauthorized, "blocked CredentialsRefused"),
@@ -131,7 +131,9 @@ async fn a_rate_refusal_says_which_limit_it_was_and_how_long_to_wait() {
         let first = setup.ask(&provider, &prompt(1)).await.unwrap();
         assert_eq!((first.hints.requests.limit, first.hints.requests.remaining), (Some(1), Some(0)));
         let second = setup.ask(&provider, &prompt(2)).await;
-        let Disposition::Throttled { dimension, after, hints } = classify(&second, provider.dialect()) else {
+        let Disposition::Throttled { after, verdict: Verdict::Refused { dimension, hints, .. }, .. } =
+            classify(&second, provider.dialect())
+        else {
             panic!("{style:?}: {}", setup.word(&second));
         };
         assert_eq!(dimension, Some(Dimension::Requests));

@@ -7,7 +7,7 @@ mod gemini;
 use bytes::Bytes;
 use penstock_batchfile::{Endpoint, Format};
 use penstock_job::spec::ProviderKind;
-use penstock_rate::Hint;
+use penstock_rate::{Dimension, Hint, Period};
 
 use super::*;
 
@@ -49,13 +49,37 @@ fn summary_in(dialect: Dialect, outcome: &Result<Answer, Failure>) -> String {
     match classify(outcome, dialect) {
         Disposition::Succeeded(_) => "succeeded".to_owned(),
         Disposition::Failed(cause) => format!("failed {}", cause.code),
-        Disposition::Retry { cause, after: None } => format!("retry {}", cause.code),
-        Disposition::Retry { cause, after: Some(after) } => format!("retry {} after {after:?}", cause.code),
-        Disposition::Throttled { dimension, after, .. } => format!("throttled {dimension:?} {after:?}"),
-        Disposition::Blocked { reason, after: None, .. } => format!("blocked {reason}"),
-        Disposition::Blocked { reason, after: Some(after), .. } => {
-            format!("blocked {reason} after {after:?}")
+        Disposition::Retry { cause, after, verdict } => {
+            let load = if verdict == Verdict::Lost { "" } else { " overloaded" };
+            format!("retry {}{load}{}", cause.code, told(after))
         }
+        Disposition::Throttled { after, verdict, .. } => match verdict {
+            Verdict::Refused { dimension, retry_after, .. } => {
+                assert_eq!(retry_after, after, "the learner hears of the same wait");
+                format!("throttled {dimension:?} {after:?}")
+            }
+            Verdict::SlowDown { .. } => format!("slow down{}", told(after)),
+            Verdict::Overloaded { .. } => format!("overloaded{}", told(after)),
+            other => panic!("{other:?} is no reason to come back for nothing"),
+        },
+        Disposition::Blocked { reason, resumes, .. } => match resumes {
+            Resumption::Unknown => format!("blocked {reason}"),
+            Resumption::After(wait) => format!("blocked {reason} after {wait:?}"),
+            Resumption::At(at) => format!("blocked {reason} until {}", humantime::format_rfc3339(at)),
+            Resumption::PacificMidnight => format!("blocked {reason} until midnight"),
+        },
+    }
+}
+
+fn told(after: Option<Duration>) -> String {
+    after.map(|after| format!(" after {after:?}")).unwrap_or_default()
+}
+
+/// What a refusal for the rate says about the limits.
+fn hints_in(dialect: Dialect, refusal: Answer) -> Hints {
+    match classify(&Ok(refusal), dialect) {
+        Disposition::Throttled { verdict: Verdict::Refused { hints, .. }, .. } => hints,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -130,12 +154,17 @@ fn refusals_of_openai() {
         (
             503,
             r#"{"error":{"message":"Slow Down","type":"server_error","param":null,"code":null}}"#,
-            "throttled None None",
+            "slow down",
         ),
         (
             503,
             r#"{"error":{"message":"The engine is currently overloaded, please try again later","type":"server_error","param":null,"code":null}}"#,
-            "retry http_503",
+            "overloaded",
+        ),
+        (
+            429,
+            r#"{"error":{"message":"That model is currently overloaded with other requests. You can retry your request, or contact us through our help center at help.openai.com if the error persists.","type":"server_error","param":null,"code":null}}"#,
+            "overloaded",
         ),
     ] {
         assert_eq!(summary(&Ok(answer(status, body))), expected, "{status} {body}");
@@ -162,6 +191,35 @@ fn refusals_of_gateways_and_self_hosted_servers() {
             r#"{"object":"error","message":"EngineCore encountered an issue","type":"InternalServerError","param":null,"code":500}"#,
             "retry http_500",
         ),
+        // vLLM with an end to its queue, as quoted with vllm-project/vllm#18826
+        (
+            503,
+            r#"{"error":{"message":"Request queue full.","type":"ServiceUnavailableError","param":null,"code":503}}"#,
+            "overloaded",
+        ),
+        (
+            503,
+            r#"{"error":{"message":"Request queue reached max pending tokens limit.","type":"ServiceUnavailableError","param":null,"code":503}}"#,
+            "overloaded",
+        ),
+        (
+            503,
+            r#"{"error":{"message":"The service is not ready.","type":"ServiceUnavailableError","param":null,"code":503}}"#,
+            "retry http_503",
+        ),
+        // Text Generation Inference, Moonshot
+        (429, r#"{"error":"Model is overloaded","error_type":"overloaded"}"#, "overloaded"),
+        (
+            429,
+            r#"{"error":{"message":"The engine is currently overloaded, please try again later","type":"engine_overloaded_error"}}"#,
+            "overloaded",
+        ),
+        // Groq
+        (
+            429,
+            r#"{"error":{"message":"Rate limit reached for model `llama-3.3-70b-versatile` in organization `org_x` service tier `on_demand` on tokens per day (TPD): Limit 100000, Used 99336, Requested 1613. Please try again in 13m39.936s.","type":"tokens","code":"rate_limit_exceeded"}}"#,
+            "blocked DayQuotaExhausted after 819.936s",
+        ),
         // Gemini through its OpenAI-compatible endpoint
         (
             429,
@@ -184,6 +242,11 @@ fn refusals_of_gateways_and_self_hosted_servers() {
             429,
             r#"{"error":{"code":429,"message":"Rate limit exceeded: free-models-per-day"}}"#,
             "blocked DayQuotaExhausted",
+        ),
+        (
+            429,
+            r#"{"error":{"code":429,"message":"Rate limit exceeded: free-models-per-day","metadata":{"headers":{"X-RateLimit-Limit":"50","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795305600000"}}}}"#,
+            "blocked DayQuotaExhausted until 2026-11-22T00:00:00Z",
         ),
         // nginx, Cloudflare
         (413, "<html><h1>413 Request Entity Too Large</h1></html>", "failed http_413"),
@@ -210,6 +273,7 @@ fn each_status_without_a_body_has_its_class() {
             401 | 403 => "blocked CredentialsRefused".to_owned(),
             402 => "blocked BillingOrZeroQuota".to_owned(),
             429 => "throttled None None".to_owned(),
+            529 => "retry http_529 overloaded".to_owned(),
             408 | 409 | 425 | 500..=599 => format!("retry http_{status}"),
             _ => format!("failed http_{status}"),
         };
@@ -266,21 +330,37 @@ fn headers_go_before_the_text_and_the_text_before_headers_of_another_limit() {
     refusal.retry_after = Some(Duration::from_secs(11));
     refusal.hints.tokens.limit = Some(1_500_000);
     refusal.hints.requests.limit = Some(500);
-    match classify(&Ok(refusal), OPENAI) {
-        Disposition::Throttled { after, hints, .. } => {
-            assert_eq!(after, Some(Duration::from_secs(11)));
-            assert_eq!(hints.tokens, Hint { limit: Some(10_000), remaining: Some(1_446), ..Hint::default() });
-            assert_eq!(hints.requests.limit, Some(500));
-        }
-        other => panic!("{other:?}"),
+    assert_eq!(summary(&Ok(refusal.clone())), "throttled Some(Tokens) Some(11s)");
+    let hints = hints_in(OPENAI, refusal);
+    let period = Some(Period::Minute);
+    assert_eq!(hints.tokens, Hint { limit: Some(10_000), remaining: Some(1_446), reset: None, period });
+    assert_eq!(hints.requests.limit, Some(500));
+}
+
+#[test]
+fn the_text_names_the_limit_that_was_exceeded_and_its_period() {
+    for (words, dimension, period) in [
+        ("requests per min (RPM)", Dimension::Requests, Some(Period::Minute)),
+        ("requests per hour", Dimension::Requests, Some(Period::Hour)),
+        ("input tokens per minute", Dimension::InputTokens, Some(Period::Minute)),
+        ("output tokens per minute", Dimension::OutputTokens, Some(Period::Minute)),
+        ("tokens per second", Dimension::Tokens, Some(Period::Second)),
+        ("request rate limits", Dimension::Requests, None),
+    ] {
+        let body = format!(r#"{{"error":{{"message":"Rate limit reached on {words}: Limit 7, Used 7."}}}}"#);
+        let expected = Hint { limit: Some(7), remaining: Some(0), reset: None, period };
+        assert_eq!(hints_in(OPENAI, answer(429, &body)).of(dimension), expected, "{words}");
     }
 }
 
 #[test]
-fn a_server_that_asks_for_patience_gets_it_within_reason() {
+fn a_server_that_asks_for_patience_gets_it_within_reason_and_costs_no_attempt() {
     let mut unavailable = answer(503, "");
     unavailable.retry_after = Some(Duration::from_secs(20));
-    assert_eq!(summary(&Ok(unavailable.clone())), "retry http_503 after 20s");
+    assert_eq!(summary(&Ok(unavailable.clone())), "overloaded after 20s");
     unavailable.retry_after = Some(Duration::from_hours(5));
-    assert_eq!(summary(&Ok(unavailable)), "retry http_503 after 600s");
+    assert_eq!(summary(&Ok(unavailable)), "overloaded after 600s");
+    let mut defective = answer(502, "");
+    defective.retry_after = Some(Duration::from_secs(20));
+    assert_eq!(summary(&Ok(defective)), "retry http_502 after 20s");
 }

@@ -37,7 +37,7 @@ pub(super) fn url(base: &BaseUrl, model: &str, endpoint: Endpoint, api_version: 
 pub(super) fn judge(status: StatusCode, body: &ErrorBody) -> Meaning {
     match openai::judge(status, body) {
         Meaning::Rate { .. } if body.wait.is_some_and(|wait| wait > LONGEST_RATE_WAIT) => {
-            Meaning::Blocked(Reason::DayQuotaExhausted)
+            Meaning::blocked(Reason::DayQuotaExhausted)
         }
         meaning => meaning,
     }

@@ -32,12 +32,12 @@ fn refusals_of_a_line_and_of_an_account_have_their_consequences() {
             (
                 400,
                 r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#,
-                "blocked BillingOrZeroQuota",
+                "blocked BillingOrZeroQuota until 2026-12-01T00:00:00Z",
             ),
             (
                 400,
                 r#"{"type":"error","error":{"type":"invalid_request_error","message":"You have reached your specified workspace API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."}}"#,
-                "blocked BillingOrZeroQuota",
+                "blocked BillingOrZeroQuota until 2026-12-01T00:00:00Z",
             ),
             (
                 400,
@@ -86,12 +86,17 @@ fn refusals_for_the_rate_and_by_the_server_have_their_consequences() {
             (
                 429,
                 r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute (org: 679a, model: claude-opus-4-6). For details, refer to: https://docs.claude.com/en/api/rate-limits."}}"#,
-                "throttled Some(Tokens) None",
+                "throttled Some(InputTokens) None",
+            ),
+            (
+                429,
+                r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 8,000 output tokens per minute."}}"#,
+                "throttled Some(OutputTokens) None",
             ),
             (
                 429,
                 r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's (8d86) maximum usage increase rate for input tokens per minute. Please scale up your input tokens usage more gradually to stay within the acceleration limit."}}"#,
-                "throttled Some(Tokens) None",
+                "slow down",
             ),
             (
                 429,
@@ -126,7 +131,7 @@ fn refusals_for_the_rate_and_by_the_server_have_their_consequences() {
             (
                 529,
                 r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#,
-                "retry overloaded_error",
+                "retry overloaded_error overloaded",
             ),
             (520, "<html>cloudflare</html>", "retry http_520"),
         ],
@@ -134,18 +139,21 @@ fn refusals_for_the_rate_and_by_the_server_have_their_consequences() {
 }
 
 #[test]
-fn the_limit_in_the_text_is_a_hint() {
-    let body = r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute."}}"#;
-    let mut refusal = answer(429, body);
-    refusal.retry_after = Some(Duration::from_secs(7));
-    refusal.hints.requests.limit = Some(50);
-    match classify(&Ok(refusal), MESSAGES) {
-        Disposition::Throttled { after, hints, .. } => {
-            assert_eq!(after, Some(Duration::from_secs(7)));
-            assert_eq!(hints.tokens.limit, Some(30_000));
-            assert_eq!(hints.requests.limit, Some(50), "what only a header says stays");
-        }
-        other => panic!("{other:?}"),
+fn the_limit_in_the_text_is_a_hint_in_each_of_its_wordings() {
+    for words in [
+        "This request would exceed your organization's rate limit of 30,000 input tokens per minute.",
+        "This request would exceed the rate limit for your organization (7f54) of 30,000 input tokens per minute. For details, refer to: https://docs.anthropic.com/en/api/rate-limits.",
+    ] {
+        let body = format!(r#"{{"type":"error","error":{{"type":"rate_limit_error","message":"{words}"}}}}"#);
+        let mut refusal = answer(429, &body);
+        refusal.retry_after = Some(Duration::from_secs(7));
+        refusal.hints.requests.limit = Some(50);
+        refusal.hints.input_tokens.limit = Some(40_000);
+        assert_eq!(summary_in(MESSAGES, &Ok(refusal.clone())), "throttled Some(InputTokens) Some(7s)");
+        let hints = hints_in(MESSAGES, refusal);
+        let stated = Hint { limit: Some(30_000), period: Some(Period::Minute), ..Hint::default() };
+        assert_eq!(hints.input_tokens, stated);
+        assert_eq!(hints.requests.limit, Some(50), "what only a header says stays");
     }
 }
 
@@ -157,7 +165,7 @@ fn answers_to_prompts_are_judged_by_how_they_ended() {
         (r#"{"content":[],"stop_reason":"end_turn"}"#, "failed no_text"),
         (
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            "retry overloaded_error",
+            "retry overloaded_error overloaded",
         ),
         ("<html>", "retry invalid_response"),
     ] {

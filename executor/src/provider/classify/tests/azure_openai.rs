@@ -66,6 +66,16 @@ fn refusals_have_their_consequences() {
                 "blocked BillingOrZeroQuota",
             ),
             (
+                429,
+                r#"{"error":{"message":"The system is currently experiencing high demand and cannot process your request. Your request exceeds the maximum usage size allowed during peak load.","type":"too_many_requests","param":null,"code":"too_many_requests"}}"#,
+                "overloaded",
+            ),
+            (
+                503,
+                r#"{"error":{"message":"Slow Down","type":"server_error","param":null,"code":"slow_down"}}"#,
+                "slow down",
+            ),
+            (
                 500,
                 r#"{"error":{"code":"InternalServerError","message":"Backend returned unexpected response. Please contact Microsoft for help."}}"#,
                 "retry InternalServerError",

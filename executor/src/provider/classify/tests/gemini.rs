@@ -120,7 +120,7 @@ fn refusals_for_the_rate_and_by_the_server_have_their_consequences() {
         (
             429,
             r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.\n* Quota exceeded for metric: generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 0, model: gemini-2.5-pro\nPlease retry in 26.5s.","status":"RESOURCE_EXHAUSTED"}}"#,
-            "blocked BillingOrZeroQuota after 26.5s",
+            "blocked BillingOrZeroQuota",
         ),
         (
             429,
@@ -145,7 +145,7 @@ fn refusals_for_the_rate_and_by_the_server_have_their_consequences() {
         (
             503,
             r#"{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}"#,
-            "retry UNAVAILABLE",
+            "overloaded",
         ),
         (
             504,
@@ -160,11 +160,14 @@ fn refusals_for_the_rate_and_by_the_server_have_their_consequences() {
 fn a_quota_is_told_by_its_id_and_its_value() {
     for (violations, expected) in [
         (vec![REQUESTS_A_MINUTE], "throttled Some(Requests) Some(26s)"),
-        (vec![TOKENS_A_MINUTE], "throttled Some(Tokens) Some(26s)"),
+        (vec![TOKENS_A_MINUTE], "throttled Some(InputTokens) Some(26s)"),
         // The delay of a quota per day is that of a minute: it says nothing about the day.
-        (vec![REQUESTS_A_DAY], "blocked DayQuotaExhausted"),
-        (vec![REQUESTS_A_DAY, REQUESTS_A_MINUTE, TOKENS_A_MINUTE], "blocked DayQuotaExhausted"),
-        (vec![(REQUESTS_A_MINUTE.0, REQUESTS_A_MINUTE.1, "0")], "blocked BillingOrZeroQuota after 26s"),
+        (vec![REQUESTS_A_DAY], "blocked DayQuotaExhausted until midnight"),
+        (
+            vec![REQUESTS_A_DAY, REQUESTS_A_MINUTE, TOKENS_A_MINUTE],
+            "blocked DayQuotaExhausted until midnight",
+        ),
+        (vec![(REQUESTS_A_MINUTE.0, REQUESTS_A_MINUTE.1, "0")], "blocked BillingOrZeroQuota"),
         (vec![(REQUESTS_A_DAY.0, REQUESTS_A_DAY.1, "0")], "blocked BillingOrZeroQuota"),
     ] {
         check(ProviderKind::Gemini, &[(429, &quota_failure(&violations, "26s"), expected)]);
@@ -173,13 +176,11 @@ fn a_quota_is_told_by_its_id_and_its_value() {
 
 #[test]
 fn the_quotas_of_a_minute_are_hints() {
-    let refusal = answer(429, &quota_failure(&[TOKENS_A_MINUTE, REQUESTS_A_MINUTE], "26s"));
-    match classify(&Ok(refusal), GENERATE_CONTENT) {
-        Disposition::Throttled { hints, .. } => {
-            assert_eq!((hints.requests.limit, hints.tokens.limit), (Some(10), Some(250_000)));
-        }
-        other => panic!("{other:?}"),
-    }
+    let hints =
+        hints_in(GENERATE_CONTENT, answer(429, &quota_failure(&[TOKENS_A_MINUTE, REQUESTS_A_MINUTE], "26s")));
+    let a_minute = |limit| Hint { limit: Some(limit), period: Some(Period::Minute), ..Hint::default() };
+    assert_eq!((hints.requests, hints.input_tokens), (a_minute(10), a_minute(250_000)));
+    assert_eq!((hints.tokens, hints.output_tokens), (Hint::default(), Hint::default()));
 }
 
 #[test]
@@ -198,7 +199,10 @@ fn answers_to_prompts_are_judged_by_how_they_ended() {
         (r#"{"candidates":[{"content":{},"finishReason":"MAX_TOKENS"}]}"#, "failed no_text"),
         (r#"{"candidates":[{"finishReason":"SAFETY"}]}"#, "failed content_filter"),
         (r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, "failed content_filter"),
-        (r#"{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}"#, "retry UNAVAILABLE"),
+        (
+            r#"{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}"#,
+            "retry UNAVAILABLE overloaded",
+        ),
         ("[]", "retry invalid_response"),
     ] {
         assert_eq!(summary_in(GENERATE_CONTENT, &Ok(answer(200, body))), expected, "{body}");

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use penstock_job::Reason;
-use penstock_rate::{Dimension, Hint, Hints};
+use penstock_rate::{Dimension, Hint, Hints, Period};
 use serde::Deserialize;
 
-use crate::provider::{dialect::openai, duration, error_body::ErrorBody, refusal::Meaning, retry_after};
+use crate::provider::{
+    dialect::openai, duration, error_body::ErrorBody, refusal::Meaning, resumption::Resumption, retry_after,
+};
 
 /// Messages of a 429 that say that the account cannot pay.
 const BILLING: [&str; 3] = ["prepayment credits", "prepay credit", "spending cap"];
@@ -37,21 +39,21 @@ pub(in crate::provider) fn judge(status: StatusCode, body: &ErrorBody) -> Meanin
     let has_reason = |reasons: &[&str]| details.reasons.iter().any(|reason| reasons.contains(&&**reason));
     let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
     if has_reason(&["BILLING_DISABLED"]) {
-        return Meaning::Blocked(Reason::BillingOrZeroQuota);
+        return Meaning::blocked(Reason::BillingOrZeroQuota);
     }
     match status.as_u16() {
         400 if has_reason(&["API_KEY_INVALID"]) || says(&["api key not valid", "api key expired"]) => {
-            Meaning::Blocked(Reason::CredentialsRefused)
+            Meaning::blocked(Reason::CredentialsRefused)
         }
         400 if body.is_any(&["FAILED_PRECONDITION"]) && says(&["enable billing"]) => {
-            Meaning::Blocked(Reason::BillingOrZeroQuota)
+            Meaning::blocked(Reason::BillingOrZeroQuota)
         }
-        400 if says(&["location is not supported"]) => Meaning::Blocked(Reason::CredentialsRefused),
+        400 if says(&["location is not supported"]) => Meaning::blocked(Reason::CredentialsRefused),
         429 if says(&BILLING) || details.has_zero_quota() || says_zero(&message) => {
-            Meaning::Blocked(Reason::BillingOrZeroQuota)
+            Meaning::blocked(Reason::BillingOrZeroQuota)
         }
         429 if details.violations.iter().any(Violation::is_of_a_day) => {
-            Meaning::Blocked(Reason::DayQuotaExhausted)
+            Meaning::Blocked { reason: Reason::DayQuotaExhausted, resumes: Resumption::PacificMidnight }
         }
         429 => details.rate(),
         499 => Meaning::Transient,
@@ -114,11 +116,12 @@ impl Details {
         self.violations.iter().any(|violation| violation.quota_value == "0")
     }
 
-    /// A quota per minute that was exceeded, or a pool that is shared with others, which has no violations.
+    /// A quota that was exceeded, or a pool that is shared with others, which has no violations.
     fn rate(&self) -> Meaning {
         let mut stated = Hints::default();
-        for violation in self.violations.iter().filter(|violation| violation.quota_id.contains("PerMinute")) {
-            let hint = Hint { limit: violation.quota_value.parse().ok(), ..Hint::default() };
+        for violation in &self.violations {
+            let limit = violation.quota_value.parse().ok();
+            let hint = Hint { limit, period: violation.period(), ..Hint::default() };
             if let Some(dimension) = violation.dimension() {
                 stated = stated.with(dimension, hint);
             }
@@ -129,16 +132,29 @@ impl Details {
 
 impl Violation {
     fn is_of_a_day(&self) -> bool {
-        self.quota_id.contains("PerDay")
+        self.period() == Some(Period::Day)
+    }
+
+    /// The period that stands in the quota's id.
+    fn period(&self) -> Option<Period> {
+        [
+            ("PerSecond", Period::Second),
+            ("PerMinute", Period::Minute),
+            ("PerHour", Period::Hour),
+            ("PerDay", Period::Day),
+        ]
+        .into_iter()
+        .find_map(|(words, period)| self.quota_id.contains(words).then_some(period))
     }
 
     fn dimension(&self) -> Option<Dimension> {
-        if self.quota_metric.ends_with("token_count") {
-            Some(Dimension::Tokens)
-        } else if self.quota_metric.ends_with("requests") {
-            Some(Dimension::Requests)
-        } else {
-            None
-        }
+        [
+            ("input_token_count", Dimension::InputTokens),
+            ("output_token_count", Dimension::OutputTokens),
+            ("token_count", Dimension::Tokens),
+            ("requests", Dimension::Requests),
+        ]
+        .into_iter()
+        .find_map(|(words, dimension)| self.quota_metric.ends_with(words).then_some(dimension))
     }
 }

@@ -4,7 +4,7 @@ use http::StatusCode;
 use penstock_job::Reason;
 use penstock_rate::Hints;
 
-use crate::provider::{error_body::ErrorBody, refusal::Meaning};
+use crate::provider::{error_body::ErrorBody, refusal::Meaning, resumption::Resumption};
 
 /// Codes and types that say that the account cannot pay.
 const BILLING: [&str; 6] = [
@@ -27,16 +27,20 @@ const PER_DAY: [&str; 4] = ["per day", "per-day", "perday", "daily"];
 pub(in crate::provider) fn judge(status: StatusCode, body: &ErrorBody) -> Meaning {
     let message = body.lower_message();
     if is_billing(status, body, &message) {
-        return Meaning::Blocked(Reason::BillingOrZeroQuota);
+        return Meaning::blocked(Reason::BillingOrZeroQuota);
     }
     match status.as_u16() {
         403 if body.is_any(&OF_THE_LINE) || message.contains("flagged") => Meaning::Permanent,
-        401 | 403 => Meaning::Blocked(Reason::CredentialsRefused),
+        401 | 403 => Meaning::blocked(Reason::CredentialsRefused),
         400 if body.is_any(&["invalid_api_key"]) || message.contains("api key not valid") => {
-            Meaning::Blocked(Reason::CredentialsRefused)
+            Meaning::blocked(Reason::CredentialsRefused)
         }
         429 => of_rate(body, &message),
-        503 if body.is_any(&["slow_down"]) || message.contains("slow down") => rate(body),
+        503 if body.is_any(&["slow_down"]) || message.contains("slow down") => Meaning::SlowDown,
+        // 503 with a time is one by RFC 9110, section 15.6.4, and 529 is used for nothing else.
+        503 if body.wait.is_some() => Meaning::Overloaded,
+        529 => Meaning::Overloaded,
+        500..=599 if body.says_overloaded() => Meaning::Overloaded,
         408 | 409 | 425 | 500..=599 => Meaning::Transient,
         _ => Meaning::Permanent,
     }
@@ -48,9 +52,12 @@ pub(in crate::provider) fn of_rate(body: &ErrorBody, message: &str) -> Meaning {
     let is_beyond_limit =
         stated.limit.zip(stated.requested).is_some_and(|(limit, requested)| requested > limit);
     if PER_DAY.iter().any(|words| message.contains(words)) {
-        Meaning::Blocked(Reason::DayQuotaExhausted)
+        let resumes = body.renewed.map_or(Resumption::Unknown, Resumption::At);
+        Meaning::Blocked { reason: Reason::DayQuotaExhausted, resumes }
     } else if is_beyond_limit || message.starts_with("request too large") {
         Meaning::Permanent
+    } else if body.says_overloaded() {
+        Meaning::Overloaded
     } else {
         rate(body)
     }
@@ -59,7 +66,7 @@ pub(in crate::provider) fn of_rate(body: &ErrorBody, message: &str) -> Meaning {
 /// The text names the limit that was exceeded; headers may describe another one, of a day for instance.
 fn rate(body: &ErrorBody) -> Meaning {
     let dimension = body.dimension();
-    let hint = body.stated_limit().hint();
+    let hint = body.stated_limit().hint(body.period());
     let stated = dimension.map_or_else(Hints::default, |dimension| Hints::default().with(dimension, hint));
     Meaning::Rate { dimension, stated }
 }
