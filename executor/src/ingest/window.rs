@@ -8,7 +8,7 @@ use std::{
 };
 
 use penstock_batchfile::{
-    Body, Content, Line, LineSplitter, Ordinal, Position, Rules, parse, system_prompt_prefix,
+    Content, Line, LineSplitter, Ordinal, Position, Rules, parse, system_prompt_prefix,
 };
 use penstock_job::OrdinalSet;
 use tokio::sync::OwnedSemaphorePermit;
@@ -145,10 +145,7 @@ impl Contents {
         // it once more and records why that failed.
         let request = parse(bytes, &self.rules).ok();
         let model = request.as_ref().and_then(|request| request.model.as_deref()).or(self.model.as_deref());
-        let prefix = request.as_ref().and_then(|request| match request.body {
-            Body::OpenAi(body) => system_prompt_prefix(body, request.endpoint),
-            Body::Prompt(_) => None,
-        });
+        let prefix = request.as_ref().and_then(system_prompt_prefix);
         self.planner.add(
             model.unwrap_or_default(),
             prefix.as_deref().unwrap_or_default(),

@@ -36,6 +36,8 @@ pub struct Request<'a> {
     pub endpoint: Endpoint,
     /// What is asked.
     pub body: Body<'a>,
+    /// The member of an OpenAI body that a system prompt is part of.
+    pub(crate) prompt: Option<&'a RawValue>,
 }
 
 /// What a line asks, byte for byte as it was written.
@@ -65,7 +67,7 @@ fn parse_prompts(text: &str, rules: Rules) -> Result<Request<'_>, Rejection> {
     if !rules.has_model {
         return Err(Rejection::missing_model());
     }
-    Ok(Request { id, model: None, endpoint: rules.endpoint, body: Body::Prompt(prompt) })
+    Ok(Request { id, model: None, endpoint: rules.endpoint, body: Body::Prompt(prompt), prompt: None })
 }
 
 fn parse_openai(text: &str, rules: Rules) -> Result<Request<'_>, Rejection> {
@@ -76,8 +78,8 @@ fn parse_openai(text: &str, rules: Rules) -> Result<Request<'_>, Rejection> {
     check_url(url, rules.endpoint)?;
     let body = body.ok_or_else(|| Rejection::missing("body", r#""body": {"messages": [...]}"#))?;
     expect_kind(body, "body", "an object")?;
-    let model = check_body(body, rules)?;
-    Ok(Request { id, model, endpoint: rules.endpoint, body: Body::OpenAi(body) })
+    let (model, prompt) = check_body(body, rules)?;
+    Ok(Request { id, model, endpoint: rules.endpoint, body: Body::OpenAi(body), prompt })
 }
 
 /// The members of a line, after the checks that both formats share.
@@ -129,25 +131,34 @@ fn check_url(url: Option<&RawValue>, expected: Endpoint) -> Result<(), Rejection
     }
 }
 
-/// Checks the members of a body that Penstock itself must understand, and returns the model.
-fn check_body(body: &RawValue, rules: Rules) -> Result<Option<Cow<'_, str>>, Rejection> {
-    let members =
-        Members::read(body.get(), &["model", "stream"]).map_err(|error| Rejection::unreadable(&error))?;
-    if let Some(name) = members.duplicate {
+/// Checks the members of a body that Penstock itself must understand, and returns the model and where a system prompt is.
+fn check_body(body: &RawValue, rules: Rules) -> Result<(Option<Cow<'_, str>>, Option<&RawValue>), Rejection> {
+    let names = match rules.endpoint {
+        Endpoint::Responses => &["model", "stream", "instructions"],
+        _ => &["model", "stream", "messages"],
+    };
+    let members = Members::read(body.get(), names).map_err(|error| Rejection::unreadable(&error))?;
+    let [model, stream, prompt] = members.values;
+    // What else stands twice is the provider's to judge.
+    if let Some(name @ ("model" | "stream")) = members.duplicate {
         return Err(Rejection::duplicate_key(&format!("body.{name}")));
     }
-    let [model, stream] = members.values;
     // Some providers read 1 or "true" as true, so nothing but a plain false passes.
     match stream.map(RawValue::get) {
         None | Some("false" | "null") => {}
         Some("true") => return Err(Rejection::stream_not_supported()),
         Some(_) => expect_kind(stream.expect("invariant: matched as present"), "body.stream", "a boolean")?,
     }
-    let Some(model) = model else {
-        return if rules.has_model { Ok(None) } else { Err(Rejection::missing_model()) };
+    let model = match model {
+        None if rules.has_model => None,
+        None => return Err(Rejection::missing_model()),
+        Some(model) => {
+            expect_kind(model, "body.model", "a string")?;
+            let name = text_of(model).filter(|name| !name.is_empty());
+            Some(name.ok_or_else(Rejection::invalid_model)?)
+        }
     };
-    expect_kind(model, "body.model", "a string")?;
-    text_of(model).filter(|name| !name.is_empty()).map(Some).ok_or_else(Rejection::invalid_model)
+    Ok((model, prompt))
 }
 
 #[cfg(test)]

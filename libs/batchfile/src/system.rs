@@ -2,67 +2,56 @@
 //!
 //! Tolerant: a body that it does not understand has no system prompt. Judging bodies is the provider's business.
 
-use std::{borrow::Cow, fmt, ops::ControlFlow};
+use std::{borrow::Cow, fmt};
 
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::{
-    Endpoint,
+    Endpoint, Request,
     json::{string_content, text_of},
-    members::Members,
+    members::{Members, Named},
 };
 
 /// How much of a system prompt is looked at, in bytes.
 pub const SYSTEM_PROMPT_PREFIX_BYTES: usize = 256;
 
-/// The first bytes of the system prompt of an OpenAI body, at most [`SYSTEM_PROMPT_PREFIX_BYTES`].
+/// The first bytes of the system prompt of an OpenAI line, at most [`SYSTEM_PROMPT_PREFIX_BYTES`].
 ///
 /// Chat completions: the text of the leading messages whose role is `system` or `developer`; responses:
 /// `instructions`; others have none. The bytes are those that stand in the JSON, with escapes as written: what one
 /// program wrote alike is alike here too, and a prompt in one piece is borrowed.
-pub fn system_prompt_prefix(body: &RawValue, endpoint: Endpoint) -> Option<Cow<'_, [u8]>> {
+pub fn system_prompt_prefix<'a>(request: &Request<'a>) -> Option<Cow<'a, [u8]>> {
     let mut prefix = Prefix::default();
-    match endpoint {
+    let prompt = request.prompt?;
+    match request.endpoint {
         Endpoint::ChatCompletions => {
-            let [messages] = members(body, &["messages"])?;
-            each_element(messages?, |message| push_message(&mut prefix, message));
+            each_element(prompt, &["role", "content"], |[role, content]| {
+                push_message(&mut prefix, role?, content?)
+            });
         }
         Endpoint::Responses => {
-            let [instructions] = members(body, &["instructions"])?;
-            let _ = prefix.push(instructions?);
+            let _ = prefix.push(prompt);
         }
         Endpoint::Completions | Endpoint::Embeddings | Endpoint::Moderations => {}
     }
     (!prefix.0.is_empty()).then_some(prefix.0)
 }
 
-/// Takes the text of a message; breaks behind the last one of interest.
-fn push_message<'a>(prefix: &mut Prefix<'a>, message: &'a RawValue) -> ControlFlow<()> {
-    let Some([Some(role), Some(content)]) = members(message, &["role", "content"]) else {
-        return ControlFlow::Break(());
-    };
+/// Takes the text of a message; `None` behind the last one of interest.
+fn push_message<'a>(prefix: &mut Prefix<'a>, role: &'a RawValue, content: &'a RawValue) -> Option<()> {
     if !text_of(role).is_some_and(|role| role == "system" || role == "developer") {
-        return ControlFlow::Break(());
+        return None;
     }
     if string_content(content).is_some() {
         return prefix.push(content);
     }
-    let mut full = ControlFlow::Continue(());
-    each_element(content, |part| {
-        if let Some([Some(text)]) = members(part, &["text"]) {
-            full = prefix.push(text);
-        }
-        full
+    let mut more = Some(());
+    each_element(content, &["text"], |[text]| {
+        more = text.map_or(Some(()), |text| prefix.push(text));
+        more
     });
-    full
-}
-
-fn members<'a, const N: usize>(
-    value: &'a RawValue,
-    names: &'static [&'static str; N],
-) -> Option<[Option<&'a RawValue>; N]> {
-    Members::read(value.get(), names).ok().map(|members| members.values)
+    more
 }
 
 /// The bytes taken so far.
@@ -70,8 +59,8 @@ fn members<'a, const N: usize>(
 struct Prefix<'a>(Cow<'a, [u8]>);
 
 impl<'a> Prefix<'a> {
-    /// Adds a string token; breaks when nothing more fits.
-    fn push(&mut self, token: &'a RawValue) -> ControlFlow<()> {
+    /// Adds a string token; `None` when nothing more fits.
+    fn push(&mut self, token: &'a RawValue) -> Option<()> {
         let text = string_content(token).unwrap_or_default().as_bytes();
         let room = SYSTEM_PROMPT_PREFIX_BYTES - self.0.len();
         let text = &text[..text.len().min(room)];
@@ -80,20 +69,27 @@ impl<'a> Prefix<'a> {
         } else {
             self.0.to_mut().extend_from_slice(text);
         }
-        if text.len() == room { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        (text.len() < room).then_some(())
     }
 }
 
-/// Visits the elements of a JSON array until `visit` breaks.
-fn each_element<'a>(array: &'a RawValue, visit: impl FnMut(&'a RawValue) -> ControlFlow<()>) {
+/// Visits these members of each element of a JSON array of objects, as long as `visit` returns something.
+fn each_element<'a, const N: usize>(
+    array: &'a RawValue,
+    names: &'static [&'static str; N],
+    visit: impl FnMut([Option<&'a RawValue>; N]) -> Option<()>,
+) {
     let mut deserializer = serde_json::Deserializer::from_str(array.get());
-    // The visitor has what it wants even where the rest is no array: that only means no further elements.
-    let _: Result<(), serde_json::Error> = deserializer.deserialize_seq(Elements(visit));
+    // The visitor has what it wants, whatever comes behind the last element that it looked at.
+    let _: Result<(), serde_json::Error> = deserializer.deserialize_seq(Elements(names, visit));
 }
 
-struct Elements<F>(F);
+struct Elements<F, const N: usize>(&'static [&'static str; N], F);
 
-impl<'de, F: FnMut(&'de RawValue) -> ControlFlow<()>> Visitor<'de> for Elements<F> {
+impl<'de, F, const N: usize> Visitor<'de> for Elements<F, N>
+where
+    F: FnMut([Option<&'de RawValue>; N]) -> Option<()>,
+{
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,12 +97,11 @@ impl<'de, F: FnMut(&'de RawValue) -> ControlFlow<()>> Visitor<'de> for Elements<
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
-        while let Some(element) = elements.next_element()? {
-            if (self.0)(element).is_break() {
+        while let Some(Members { values, .. }) = elements.next_element_seed(Named(self.0))? {
+            if (self.1)(values).is_none() {
                 break;
             }
         }
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
 }
@@ -114,9 +109,20 @@ impl<'de, F: FnMut(&'de RawValue) -> ControlFlow<()>> Visitor<'de> for Elements<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Format, Rules, parse};
+
+    fn line(body: &str) -> String {
+        format!(r#"{{"custom_id":"a","body":{body}}}"#)
+    }
+
+    fn request(line: &str, endpoint: Endpoint) -> Request<'_> {
+        let rules = Rules { format: Format::OpenAi, endpoint, has_model: true, strict: false };
+        parse(line.as_bytes(), &rules).unwrap()
+    }
 
     fn prefix(body: &str, endpoint: Endpoint) -> Option<String> {
-        let prefix = system_prompt_prefix(serde_json::from_str(body).unwrap(), endpoint)?;
+        let line = line(body);
+        let prefix = system_prompt_prefix(&request(&line, endpoint))?;
         Some(String::from_utf8(prefix.into_owned()).unwrap())
     }
 
@@ -144,13 +150,13 @@ mod tests {
             r#"{{"messages":[{{"role":"system","content":"{}"}},{{"role":"system","content":"b"}}]}}"#,
             "a".repeat(300)
         );
-        let body: &RawValue = serde_json::from_str(&body).unwrap();
-        let prefix = system_prompt_prefix(body, Endpoint::ChatCompletions);
+        let line = line(&body);
+        let prefix = system_prompt_prefix(&request(&line, Endpoint::ChatCompletions));
         assert!(
             matches!(&prefix, Some(Cow::Borrowed(bytes)) if *bytes == [b'a'; SYSTEM_PROMPT_PREFIX_BYTES])
         );
         let pieces = format!(
-            r#"[{{"role":"system","content":["x",{{"text":"b"}},{{"text":"{}"}}]}}]"#,
+            r#"[{{"role":"system","content":[{{"x":"x"}},{{"text":"b"}},{{"text":"{}"}}]}}]"#,
             "a".repeat(300)
         );
         assert_eq!(chat(&pieces), Some(format!("b{}", "a".repeat(255))));
