@@ -26,7 +26,8 @@ mod route;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, Request, Uri};
+use http_body_util::Full;
 use penstock_batchfile::Rejection;
 use penstock_job::{
     CanonicalSpec,
@@ -68,8 +69,8 @@ pub struct Provider {
 pub struct PreparedRequest {
     /// The line's id, as it stands there.
     pub id: Box<RawValue>,
-    /// The model that is asked.
-    pub model: Arc<str>,
+    /// Where it goes.
+    pub uri: Uri,
     /// The body, often a slice of the line.
     pub body: Bytes,
     /// Tokens of the body, estimated.
@@ -86,7 +87,10 @@ pub enum PrepareError {
     #[error(
         "find a route for the model `{0}`: add one to the provider's `routes`, or correct the model's name"
     )]
-    ModelNotFound(Arc<str>),
+    ModelNotFound(Box<str>),
+    /// The model is part of a URL, which it is too long for.
+    #[error("make a URL with the model `{0}`: it is too long; correct the model's name")]
+    NoAddress(Box<str>),
     /// Validation has let the line through, so this is a defect or the input changed.
     #[error("read a validated line: {0}")]
     Invalid(Rejection),
@@ -101,6 +105,9 @@ pub enum ProviderError {
     /// A base URL is malformed.
     #[error(transparent)]
     BaseUrl(#[from] BaseUrlError),
+    /// A base URL is no URL that can be asked.
+    #[error("find the provider: `{0}` cannot be asked; correct the base URL")]
+    NoAddress(String),
     /// A key cannot be had.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -113,7 +120,7 @@ impl PrepareError {
     /// The error code for records.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::ModelNotFound(_) => "model_not_found",
+            Self::ModelNotFound(_) | Self::NoAddress(_) => "model_not_found",
             Self::Invalid(_) => "invalid_line",
         }
     }
@@ -150,13 +157,12 @@ impl Provider {
     /// Makes the request for a line, given without its terminator.
     pub fn prepare(&self, line: &Bytes) -> Result<PreparedRequest, PrepareError> {
         let composed = self.composer.compose(line).map_err(PrepareError::Invalid)?;
-        let model = Arc::from(composed.model.as_ref());
-        let Some(route) = self.routing.of(&model) else {
-            return Err(PrepareError::ModelNotFound(model));
-        };
+        let model = composed.model.as_ref();
+        let route = self.routing.of(model).ok_or_else(|| PrepareError::ModelNotFound(model.into()))?;
+        let uri = route.uri(model).map_err(|_| PrepareError::NoAddress(model.into()))?;
         Ok(PreparedRequest {
             id: composed.id.to_owned(),
-            model,
+            uri,
             output_bound: output_bound(&composed.body),
             body: composed.body,
             input_tokens: composed.input_tokens,
@@ -172,10 +178,14 @@ impl Provider {
         reservation: &mut Reservation,
     ) -> Result<Answer, Failure> {
         let route = &request.route;
-        let (headers, key) = route.headers();
-        let mut outgoing = reqwest::Request::new(Method::POST, route.url(&request.model));
-        *outgoing.headers_mut() = headers;
-        *outgoing.body_mut() = Some(request.body.clone().into());
+        let key = route.key();
+        let outgoing = || {
+            let mut outgoing = Request::new(Full::new(request.body.clone()));
+            *outgoing.method_mut() = Method::POST;
+            *outgoing.uri_mut() = request.uri.clone();
+            *outgoing.headers_mut() = route.headers(key.as_ref());
+            outgoing
+        };
         let lease = route.pool.lease();
         let mut answer =
             exchange(lease.client(), outgoing, self.dialect, self.request_timeout, reservation).await?;

@@ -1,21 +1,27 @@
 //! One request and its answer, or how it got lost. Acts, and decides nothing: what an outcome means is `classify`'s.
 
 use std::{
+    error::Error,
     fmt,
     time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper_util::client::legacy;
 use penstock_rate::Hints;
-use reqwest::{Client, Request, Response};
 use tokio::time::{Instant, timeout};
 
-use super::{client::innermost, dialect::Dialect, retry_after};
+use super::{client::Client, dialect::Dialect, retry_after};
 use crate::budget::Reservation;
 
 /// The longest answer that is read, in bytes.
 pub const LONGEST_ANSWER: usize = 8 << 20;
+
+/// How often a request is sent once more that its server has not looked at.
+const UNSEEN_RETRIES: u32 = 2;
 
 /// Where providers put their name for a request.
 const REQUEST_ID: [HeaderName; 3] = [
@@ -128,10 +134,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Sends a request and reads its answer, which is in `dialect`, under `reservation`, within `limit` in all.
+/// Sends what `request` makes and reads its answer, which is in `dialect`, under `reservation`, within `limit` in all.
 pub(super) async fn exchange(
     client: &Client,
-    request: Request,
+    request: impl Fn() -> Request<Full<Bytes>>,
     dialect: Dialect,
     limit: Duration,
     reservation: &mut Reservation,
@@ -154,35 +160,63 @@ impl Lost {
         Self { kind, detail }
     }
 
-    fn of(error: reqwest::Error, otherwise: FailureKind) -> Self {
-        let kind = if error.is_connect() {
-            FailureKind::Connect
-        } else if error.is_timeout() {
-            FailureKind::Timeout
-        } else {
-            otherwise
-        };
-        Self::new(kind, innermost(&error.without_url()))
+    fn before_answer(error: &legacy::Error) -> Self {
+        let kind = if error.is_connect() { FailureKind::Connect } else { FailureKind::Lost };
+        Self::new(kind, innermost(error))
     }
 }
 
 async fn answer(
     client: &Client,
-    request: Request,
+    request: impl Fn() -> Request<Full<Bytes>>,
     dialect: Dialect,
     begun: Instant,
     reservation: &mut Reservation,
 ) -> Result<Answer, Lost> {
-    let mut response = client.execute(request).await.map_err(|error| Lost::of(error, FailureKind::Lost))?;
+    let mut response = send(client, request).await.map_err(|error| Lost::before_answer(&error))?;
     let body = read(&mut response, reservation).await?;
     let headers = response.headers();
     Ok(Answer::new(dialect, response.status(), headers, body, begun.elapsed(), SystemTime::now()))
 }
 
+/// Sends a request, and again if the server says that it has not looked at it.
+async fn send(
+    client: &Client,
+    request: impl Fn() -> Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, legacy::Error> {
+    let mut again = 0;
+    loop {
+        match client.request(request()).await {
+            Err(error) if again < UNSEEN_RETRIES && is_unseen(&error) => again += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Whether an HTTP/2 server has told that it will not process the request: it is about to close the connection, or has
+/// refused the stream ([RFC 9113, 8.7](https://www.rfc-editor.org/rfc/rfc9113.html#section-8.7)).
+fn is_unseen(error: &legacy::Error) -> bool {
+    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    causes.filter_map(|cause| cause.downcast_ref::<h2::Error>()).any(|error| {
+        error.is_remote()
+            && ((error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR))
+                || (error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)))
+    })
+}
+
+/// The last error of a chain: the others only repeat that something failed.
+fn innermost(error: &dyn Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
 /// Reads a body to its end. Most come in one piece, which is kept as it is; several are gathered in one buffer, whose
 /// whole capacity is reserved before it is allocated.
-async fn read(response: &mut Response, reservation: &mut Reservation) -> Result<Bytes, Lost> {
-    let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+async fn read(response: &mut Response<Incoming>, reservation: &mut Reservation) -> Result<Bytes, Lost> {
+    let announced = response.body().size_hint().exact().and_then(|length| usize::try_from(length).ok());
     check(announced.unwrap_or_default())?;
     let Some(first) = piece(response).await? else {
         return Ok(Bytes::new());
@@ -202,8 +236,19 @@ async fn read(response: &mut Response, reservation: &mut Reservation) -> Result<
     Ok(body.into())
 }
 
-async fn piece(response: &mut Response) -> Result<Option<Bytes>, Lost> {
-    response.chunk().await.map_err(|error| Lost::of(error, FailureKind::Truncated))
+/// The next bytes of a body; trailers say nothing here.
+async fn piece(response: &mut Response<Incoming>) -> Result<Option<Bytes>, Lost> {
+    loop {
+        match response.body_mut().frame().await.transpose() {
+            Ok(Some(frame)) => {
+                if let Ok(bytes) = frame.into_data() {
+                    return Ok(Some(bytes));
+                }
+            }
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(Lost::new(FailureKind::Truncated, innermost(&error))),
+        }
+    }
 }
 
 async fn append(

@@ -2,13 +2,12 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, Uri, header, uri::InvalidUri};
 use penstock_batchfile::Format;
 use penstock_job::{
     CanonicalSpec,
     spec::{BaseUrl, KeySource, ProviderKind, ProviderSpec, Tls},
 };
-use url::Url;
 
 use super::{
     ProviderError,
@@ -17,6 +16,8 @@ use super::{
     dialect::Dialect,
     key::{self, ApiKey, Key},
 };
+
+const USER_AGENT: &str = concat!("penstock/", env!("CARGO_PKG_VERSION"));
 
 /// One server, ready to be asked.
 pub(super) struct Route {
@@ -30,7 +31,7 @@ pub(super) struct Route {
 /// Where a route's requests go.
 enum Address {
     /// To one URL.
-    Fixed(Url),
+    Fixed(Uri),
     /// To a URL that has the model's name in it.
     OfModel { api_version: Option<Box<str>> },
 }
@@ -58,11 +59,12 @@ impl Route {
         let base = BaseUrl::of(spec.provider.kind, base_url)?;
         let api_version = spec.provider.api_version.as_deref();
         let url = dialect.url(&base, model.unwrap_or_default(), api_version);
-        let pool = pools.pool(&url, tls)?;
+        let uri: Uri = url.as_str().parse().map_err(|_| ProviderError::NoAddress(url.to_string()))?;
+        let pool = pools.pool(&uri, tls)?;
         let address = if model.is_none() && dialect.names_model_in_url() {
             Address::OfModel { api_version: api_version.map(Into::into) }
         } else {
-            Address::Fixed(url)
+            Address::Fixed(uri)
         };
         let key = key.map(|source| Key::read(source.clone(), dialect.key_header())).transpose()?;
         Ok(Arc::new(Self { base, address, dialect, pool, key }))
@@ -75,31 +77,42 @@ impl Route {
     }
 
     /// Where a request for a model goes.
-    pub(super) fn url(&self, model: &str) -> Url {
+    pub(super) fn uri(&self, model: &str) -> Result<Uri, InvalidUri> {
         match &self.address {
-            Address::Fixed(url) => url.clone(),
-            Address::OfModel { api_version } => self.dialect.url(&self.base, model, api_version.as_deref()),
+            Address::Fixed(uri) => Ok(uri.clone()),
+            Address::OfModel { api_version } => {
+                self.dialect.url(&self.base, model, api_version.as_deref()).as_str().parse()
+            }
         }
     }
 
-    /// The headers of each request but those that belong to the connection, with the key that they carry.
-    pub(super) fn headers(&self) -> (HeaderMap, Option<ApiKey>) {
-        let mut headers = HeaderMap::with_capacity(4);
+    /// The key for the next request.
+    pub(super) fn key(&self) -> Option<ApiKey> {
+        self.key.as_ref().map(Key::current)
+    }
+
+    /// The headers of each request but those that belong to the connection.
+    pub(super) fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
+        // Room for the key and for what the client adds.
+        let mut headers = HeaderMap::with_capacity(8);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         headers.extend(self.dialect.header());
-        let key = self.key.as_ref().map(Key::current);
-        headers.extend(key.as_ref().map(ApiKey::header));
-        (headers, key)
+        headers.extend(key.map(ApiKey::header));
+        let for_proxy = self.pool.proxy_authorization();
+        headers.extend(for_proxy.map(|value| (header::PROXY_AUTHORIZATION, value.clone())));
+        headers
     }
 }
 
 impl fmt::Debug for Route {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let address = match &self.address {
-            Address::Fixed(url) => url.as_str(),
-            Address::OfModel { .. } => self.base.as_str(),
+        let address: &dyn fmt::Display = match &self.address {
+            Address::Fixed(uri) => uri,
+            Address::OfModel { .. } => &self.base.as_str(),
         };
-        formatter.debug_tuple("Route").field(&address).finish()
+        formatter.debug_tuple("Route").field(&format_args!("{address}")).finish()
     }
 }
 
