@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz soak bench model run
+.PHONY: test format lint docs unit schemas fuzz soak bench model rate run
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -56,6 +56,13 @@ bench:
 # The job protocol as a model, in configurations that are too large for the tests (docs/model.md). Takes minutes.
 model:
 	cargo run --release --locked --package penstock-model
+
+# Every rule in every scenario and with 300 providers that are drawn, in virtual time (docs/rate-learning.md). SCENARIOS=steady-500
+# takes only these, SEEDS=3 more draws of each, RULES=adaptive only these rules. Takes minutes.
+rate: SEEDS ?= 2
+rate:
+	cargo run --release --locked --package penstock-scenarios --example table -- --seeds $(SEEDS) \
+		$(if $(RULES),--rules $(RULES)) $(if $(SCENARIOS),$(SCENARIOS),--generated 300)
 
 # The main job: the example against the simulated provider.
 run:

@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod figure;
+mod generated;
 mod learner;
 mod oracle;
 mod plot;
@@ -18,6 +19,7 @@ mod table;
 
 pub use catalogue::{NAMES, named};
 pub use figure::{Bounds, Figure};
+pub use generated::{Survey, generated};
 pub use plot::plot;
 pub use rule::{Rule, UnknownRule};
 pub use scenario::{Case, Held, Judged, Knowledge, KnownProfile, Scenario, ScenarioError};

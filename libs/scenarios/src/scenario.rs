@@ -25,39 +25,29 @@ const ENFORCEMENTS: [Enforcement; 5] = [
 
 /// A provider, the jobs that ask it, and what must come of it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Scenario {
     /// What it shows, in a sentence.
     pub about: String,
     /// How long it lasts.
-    #[serde(default = "hour")]
     pub minutes: u32,
     /// The hidden limit of requests.
-    #[serde(default)]
     pub requests_per_minute: Option<NonZeroU64>,
     /// The hidden limit of tokens.
-    #[serde(default)]
     pub tokens_per_minute: Option<NonZeroU64>,
     /// The ways in which the limits are enforced; one case each.
-    #[serde(default = "all_enforcements")]
     pub enforcements: Vec<Enforcement>,
     /// Everything else about the provider. The quotas stand above.
-    #[serde(default)]
     pub provider: Provider,
     /// The jobs: one endless backlog if there is nothing else to say.
-    #[serde(default = "one_job")]
     pub jobs: Vec<Job>,
     /// Every so many seconds the jobs learn each other's rate.
-    #[serde(default)]
     pub exchange_seconds: Option<NonZeroU32>,
     /// Every so many seconds the jobs read how full the server is.
-    #[serde(default)]
     pub saturation_seconds: Option<NonZeroU32>,
     /// What the learner of each job is told beforehand.
-    #[serde(default)]
     pub knowledge: Knowledge,
     /// The ranges, by rule and figure.
-    #[serde(default)]
     pub expect: BTreeMap<Rule, BTreeMap<Figure, Bounds>>,
 }
 
@@ -84,16 +74,23 @@ impl Default for KnownProfile {
     }
 }
 
-fn hour() -> u32 {
-    60
-}
-
-fn all_enforcements() -> Vec<Enforcement> {
-    ENFORCEMENTS.to_vec()
-}
-
-fn one_job() -> Vec<Job> {
-    vec![Job::default()]
+impl Default for Scenario {
+    /// An hour of one endless backlog against a provider without limits.
+    fn default() -> Self {
+        Self {
+            about: String::new(),
+            minutes: 60,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+            enforcements: ENFORCEMENTS.to_vec(),
+            provider: Provider::default(),
+            jobs: vec![Job::default()],
+            exchange_seconds: None,
+            saturation_seconds: None,
+            knowledge: Knowledge::default(),
+            expect: BTreeMap::new(),
+        }
+    }
 }
 
 /// A text that is no scenario.

@@ -330,9 +330,9 @@ impl<'a> Meeting<'a> {
             .map(|party| party.controller.per_minute())
             .collect();
         let Some(jobs) = u32::try_from(rates.len()).ok().and_then(NonZeroU32::new) else { return };
-        let known: Vec<f64> = rates.into_iter().flatten().collect();
-        let mean = u32::try_from(known.len()).ok().filter(|known| *known > 0);
-        let mean = mean.map(|count| known.iter().sum::<f64>() / f64::from(count));
+        // Who has told no rate yet sends nothing yet.
+        let sum = |rates: &[Option<f64>]| rates.iter().flatten().sum::<f64>() / f64::from(jobs.get());
+        let mean = rates.iter().any(Option::is_some).then(|| sum(&rates));
         for party in self.parties.iter_mut().filter(|party| present(party)) {
             if let Some(wish) = party.controller.shared(now, jobs, mean) {
                 party.wish = wish;
