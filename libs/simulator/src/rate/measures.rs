@@ -238,3 +238,70 @@ fn seconds(count: usize) -> f64 {
 fn amount(count: u64) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A course of one job against limits, per minute and second by second, that it was sent and refused these.
+    fn course(limits: &[f64], sent: &[u32], refused: &[u32]) -> Course {
+        let none = vec![0; sent.len()];
+        let job = JobCourse {
+            sent: sent.to_vec(),
+            refused: refused.to_vec(),
+            overloaded: none,
+            ..JobCourse::default()
+        };
+        Course {
+            requests_limit: limits.iter().map(|limit| Some(*limit)).collect(),
+            tokens_limit: vec![None; limits.len()],
+            charged_tokens: vec![0.0; limits.len()],
+            jobs: vec![job],
+            ..Course::default()
+        }
+    }
+
+    #[test]
+    fn utilisation_counts_what_was_admitted_of_what_could_have_been() {
+        let measures = Measures::of(&course(&[600.0; 20], &[10; 20], &[1; 20]));
+        assert_eq!((measures.sent, measures.utilisation, measures.refused), (200, Some(0.9), 0.1));
+        assert_eq!(measures.seconds_to_90_percent, Some(0.0));
+    }
+
+    #[test]
+    fn the_limit_is_reached_where_five_seconds_in_a_row_use_it() {
+        let sent: Vec<u32> = (0..20).map(|second| if second < 7 { 2 } else { 10 }).collect();
+        let measures = Measures::of(&course(&[600.0; 20], &sent, &[0; 20]));
+        assert_eq!(measures.seconds_to_90_percent, Some(7.0));
+        assert_eq!(Measures::of(&course(&[600.0; 20], &[8; 20], &[0; 20])).seconds_to_90_percent, None);
+    }
+
+    #[test]
+    fn a_change_has_settled_when_a_minute_of_good_use_without_many_refusals_begins() {
+        let limits: Vec<f64> = (0..300).map(|second| if second < 100 { 600.0 } else { 300.0 }).collect();
+        // Refused for half a minute after the cut, then at the new limit.
+        let sent: Vec<u32> = (0..300).map(|second| if second < 130 { 10 } else { 5 }).collect();
+        let refused: Vec<u32> =
+            (0..300).map(|second| if (100..130).contains(&second) { 5 } else { 0 }).collect();
+        let settled = Measures::of(&course(&limits, &sent, &refused)).settled;
+        assert_eq!(settled.len(), 1);
+        assert!(!settled[0].raised);
+        let seconds = settled[0].seconds.unwrap();
+        assert!((25.0..=30.0).contains(&seconds), "{seconds} s");
+    }
+
+    #[test]
+    fn fairness_is_judged_from_where_it_stays() {
+        let mut course = course(&[600.0; 100], &[8; 100], &[0; 100]);
+        let mut second = course.jobs[0].clone();
+        second.began_at = Duration::from_secs(20);
+        second.sent = (0..100).map(|at| [0, 2, 8][usize::from(at >= 20) + usize::from(at >= 40)]).collect();
+        course.jobs.push(second);
+        let measures = Measures::of(&course);
+        assert_eq!(measures.seconds_to_fairness, Some(20.0));
+        assert!((measures.least_part - (20.0 * 2.0 + 60.0 * 8.0) / 500.0).abs() < 1e-9);
+        assert!((jain(&[1.0, 0.0]) - 0.5).abs() < 1e-9);
+    }
+}

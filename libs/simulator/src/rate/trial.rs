@@ -350,3 +350,128 @@ impl<'a> Meeting<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, rc::Rc};
+
+    use super::*;
+    use crate::limit::{Enforcement, Quota};
+
+    /// What controllers were told, in order.
+    type Told = Rc<RefCell<Vec<String>>>;
+
+    /// Sends every tenth of a second; before the first time it wants to be woken at once, again and again.
+    struct Steady {
+        told: Told,
+        per_minute: Option<f64>,
+    }
+
+    impl Steady {
+        fn wish(now: Duration) -> Wish {
+            Wish { send_at: Some(now + Duration::from_millis(100)), wake_at: None }
+        }
+    }
+
+    impl Controller for Steady {
+        fn start(&mut self, now: Duration) -> Wish {
+            Wish { send_at: Some(now), wake_at: Some(now) }
+        }
+
+        fn departed(&mut self, now: Duration, _index: u64, _input: u32, _max: u32) -> Wish {
+            Self::wish(now)
+        }
+
+        fn answered(&mut self, now: Duration, answer: &Answer) -> Wish {
+            self.told.borrow_mut().push(format!("{} {:?}", answer.index, answer.outcome));
+            Self::wish(now)
+        }
+
+        fn woken(&mut self, now: Duration) -> Wish {
+            Wish { send_at: Some(now), wake_at: Some(now) }
+        }
+
+        fn shared(&mut self, now: Duration, jobs: NonZeroU32, mean: Option<f64>) -> Option<Wish> {
+            self.told.borrow_mut().push(format!("{} s: {jobs} jobs, mean {mean:?}", now.as_secs()));
+            None
+        }
+
+        fn saturation(&mut self, now: Duration, running: u32, waiting: u32) -> Option<Wish> {
+            self.told.borrow_mut().push(format!("{} s: {running} and {waiting}", now.as_secs()));
+            None
+        }
+
+        fn per_minute(&self) -> Option<f64> {
+            self.per_minute
+        }
+    }
+
+    fn trial(per_minute: u64, jobs: Vec<Job>) -> Trial {
+        let mut provider = Provider::default();
+        let quota = Quota { per_minute, enforcement: Enforcement::SecondBucket };
+        provider.limits.requests = Some(quota);
+        Trial { provider, jobs, seconds: 60, exchange_seconds: None, saturation_seconds: None, seed: 1 }
+    }
+
+    fn steady(trial: &Trial) -> (Course, Vec<String>) {
+        let told = Told::default();
+        let controller = |_| Box::new(Steady { told: Rc::clone(&told), per_minute: Some(600.0) }) as Box<_>;
+        let mut controllers: Vec<Box<dyn Controller>> = trial.jobs.iter().map(controller).collect();
+        let course = run(trial, &mut controllers);
+        let told = told.take();
+        (course, told)
+    }
+
+    fn sum(counts: &[u32]) -> u32 {
+        counts.iter().sum()
+    }
+
+    #[test]
+    fn a_job_with_an_end_sends_what_was_refused_again_and_gets_every_answer() {
+        let job = Job { requests: Some(20), ..Job::default() };
+        let (course, told) = steady(&trial(60, vec![job]));
+        let job = &course.jobs[0];
+        assert!(job.finished_at.is_some());
+        assert_eq!(job.answers, 20);
+        assert_eq!(sum(&job.sent), 20 + sum(&job.refused));
+        assert!(sum(&job.refused) > 100, "{} refused", sum(&job.refused));
+        assert_eq!(told.iter().filter(|told| told.contains("Succeeded")).count(), 20);
+    }
+
+    #[test]
+    fn a_seed_decides_the_whole_course() {
+        let mut trial = trial(300, vec![Job::default()]);
+        let (course, told) = steady(&trial);
+        assert_eq!(steady(&trial), (course.clone(), told));
+        trial.seed = 2;
+        assert_ne!(steady(&trial).0, course);
+    }
+
+    #[test]
+    fn jobs_that_have_begun_learn_how_many_they_are_and_the_mean_of_their_rates() {
+        let later = Job { begins_after_minutes: 0.5, ..Job::default() };
+        let mut trial = trial(300, vec![Job::default(), later]);
+        trial.exchange_seconds = NonZeroU32::new(20);
+        let (_, mut told) = steady(&trial);
+        told.retain(|told| told.contains("jobs"));
+        assert_eq!(
+            told,
+            [
+                "20 s: 1 jobs, mean Some(600.0)",
+                "40 s: 2 jobs, mean Some(600.0)",
+                "40 s: 2 jobs, mean Some(600.0)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_saturating_server_tells_how_full_it_is() {
+        let mut trial = trial(600, vec![Job::default()]);
+        trial.provider.batch = Some(super::super::Batch { slots: 2, half_speed_at: None, queue: Some(3) });
+        trial.saturation_seconds = NonZeroU32::new(30);
+        let (course, told) = steady(&trial);
+        assert!(told.contains(&"30 s: 2 and 3".to_owned()), "{told:?}");
+        assert!(sum(&course.jobs[0].overloaded) > 100);
+        assert!(course.work.is_some_and(|work| work > 0.95), "{:?}", course.work);
+    }
+}
