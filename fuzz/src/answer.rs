@@ -106,11 +106,11 @@ fn holds(answer: &Answer, format: Format, disposition: Disposition<'_>) {
                 other => panic!("{other:?} is no refusal for the load"),
             }
         }
-        Disposition::Blocked { resumes, message, .. } => {
+        Disposition::Blocked { resumes, cause, .. } => {
             if let Some(at) = resumes.moment(now()) {
                 assert!(at >= now() && in_words(at, now()).ends_with(" UTC"));
             }
-            assert!(!message.is_empty());
+            failed(answer, format, &cause);
         }
     }
 }

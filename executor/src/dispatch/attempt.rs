@@ -61,7 +61,14 @@ pub(super) enum Attempted {
     /// Turned away for the load; the attempt does not count.
     Throttled { task: Task, after: Option<Duration>, verdict: Verdict, evidence: String },
     /// No line would be answered now; the attempt does not count.
-    Blocked { task: Task, reason: Reason, resumes: Resumption, message: String },
+    Blocked {
+        task: Task,
+        reason: Reason,
+        resumes: Resumption,
+        /// Whether it may be this line alone.
+        perhaps_alone: bool,
+        message: String,
+    },
     /// The line cannot be read at the moment, or no request is to be sent any more; nothing was sent.
     Unsent { task: Task },
     /// The input is not what it was; nothing was sent.
@@ -76,8 +83,8 @@ impl Attempted {
 }
 
 impl Attempter {
-    /// Makes one attempt.
-    pub(super) async fn attempt(&self, mut task: Task) -> Attempted {
+    /// Makes one attempt; `others_pass` tells whether lines of the same model are answered.
+    pub(super) async fn attempt(&self, mut task: Task, others_pass: bool) -> Attempted {
         let prepared = async {
             let reservation = self.budget.reserve(task.length as usize).await;
             (reservation, self.read(&task).await)
@@ -150,8 +157,13 @@ impl Attempter {
                 }
                 Attempted::Throttled { task, after, verdict, evidence: cause.message }
             }
-            Disposition::Blocked { reason, resumes, message } => {
-                Attempted::Blocked { task, reason, resumes, message }
+            Disposition::Blocked { perhaps_alone: true, cause, .. } if others_pass => {
+                task.remember(attempt(at_ms, &outcome, &cause.code));
+                self.fail(&task, name, &cause, answer, reservation).await;
+                Attempted::failed(Verdict::Lost, true)
+            }
+            Disposition::Blocked { reason, resumes, perhaps_alone, cause } => {
+                Attempted::Blocked { task, reason, resumes, perhaps_alone, message: cause.message }
             }
         }
     }

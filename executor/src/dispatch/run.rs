@@ -119,6 +119,7 @@ pub(crate) async fn dispatch(
         windows: Some(windows),
         input_modified: false,
         succeeded: false,
+        passing: BTreeSet::new(),
         raised: BTreeSet::new(),
         failures: 0,
         next_key_check: Instant::now(),
@@ -151,6 +152,8 @@ struct Running {
     input_modified: bool,
     /// Whether anything has succeeded yet.
     succeeded: bool,
+    /// Models that have answered a line, as long as they have something to do.
+    passing: BTreeSet<Arc<str>>,
     /// What this loop has raised on the board; others raise the same reasons and clear them themselves.
     raised: BTreeSet<Reason>,
     /// Attempts in a row without an answer.
@@ -225,7 +228,9 @@ impl Running {
         let model = Arc::clone(&task.model);
         let id = self.dispatch.pacing.sent(&model, task.length);
         let attempter = Arc::clone(&self.attempter);
-        let attempt = async move { Ended { model, id, attempted: attempter.attempt(task).await } };
+        let others_pass = self.passing.contains(&model);
+        let attempt =
+            async move { Ended { model, id, attempted: attempter.attempt(task, others_pass).await } };
         // The future has some kilobytes, which a runtime moves several times.
         self.attempts.spawn(Box::pin(attempt));
     }
@@ -250,7 +255,9 @@ impl Running {
                     pacing.verdict(&model, id, Verdict::Admitted { hints });
                 }
                 pacing.verdict(&model, id, verdict);
-                self.succeeded |= matches!(verdict, Verdict::Succeeded { .. });
+                if matches!(verdict, Verdict::Succeeded { .. }) {
+                    self.passes(&model);
+                }
             }
             Attempted::Again { task, after, verdict, evidence } => {
                 pacing.verdict(&model, id, verdict);
@@ -266,9 +273,12 @@ impl Running {
                 }
                 self.throttled(task, after);
             }
-            Attempted::Blocked { task, reason, resumes, message } => {
+            Attempted::Blocked { task, reason, resumes, perhaps_alone, message } => {
                 pacing.verdict(&model, id, Verdict::Lost);
-                self.blocked(task, reason, resumes, message);
+                let rest = self.blocked(&task, reason, resumes, message);
+                // Another line is to look whether it passes, should this one alone be at fault.
+                let after = if perhaps_alone { rest + SPREAD } else { Duration::ZERO };
+                self.schedule.try_again(task, Instant::now() + after);
             }
             Attempted::Unsent { task } => {
                 pacing.verdict(&model, id, Verdict::Lost);
@@ -283,6 +293,14 @@ impl Running {
         self.schedule.open_probed(&model);
         if answered {
             self.answered();
+        }
+    }
+
+    /// A line of this model has succeeded.
+    fn passes(&mut self, model: &Arc<str>) {
+        self.succeeded = true;
+        if !self.passing.contains(model) {
+            self.passing.insert(Arc::clone(model));
         }
     }
 
@@ -325,10 +343,11 @@ impl Running {
         self.schedule.try_again(task, due);
     }
 
-    fn blocked(&mut self, task: Task, reason: Reason, resumes: Resumption, message: String) {
+    /// Lets the model of a refused line rest, and says how long.
+    fn blocked(&mut self, task: &Task, reason: Reason, resumes: Resumption, message: String) -> Duration {
         if reason == Reason::CredentialsRefused && self.dispatch.fail_fast_on_credentials && !self.succeeded {
             self.dispatch.halt.because(RunError::CredentialsRefused { evidence: message });
-            return;
+            return Duration::ZERO;
         }
         self.failures = 0;
         let now = SystemTime::now();
@@ -339,9 +358,9 @@ impl Running {
         };
         self.raise(reason, evidence);
         let wait = moment.map(|at| at.duration_since(now).unwrap_or_default());
-        let now = Instant::now();
-        self.schedule.close(&task.model, now + rest(reason, wait));
-        self.schedule.try_again(task, now);
+        let rest = rest(reason, wait);
+        self.schedule.close(&task.model, Instant::now() + rest);
+        rest
     }
 
     async fn load(&mut self, window: Option<Window>) {
@@ -351,6 +370,9 @@ impl Running {
         };
         let forgotten = self.schedule.forget_idle(MODELS_KEPT);
         self.dispatch.pacing.forget(&forgotten);
+        for model in &forgotten {
+            self.passing.remove(model);
+        }
         self.dispatch.ledger.window_opened(window.start, window.end).await;
         let limits = &self.dispatch.limits;
         let most = self.dispatch.max_in_flight;

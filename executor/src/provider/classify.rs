@@ -13,6 +13,7 @@
 //! | 429 for overload; 503, 529, 5xx "overloaded" that ask to come back | throttled | overloaded |
 //! | 529, 5xx "overloaded" that do not | retried | overloaded |
 //! | 429 that no waiting helps: one request is larger than the whole limit | failed | lost |
+//! | 429 of Azure that never passes | failed if others of the model are answered, else the job pauses | lost |
 //! | 429 for a limit per day | the job pauses, until the time that is known | lost |
 //! | `insufficient_quota` and its kin, a limit of zero, 402 | the job pauses | lost |
 //! | 401, 403 | the job pauses, unless only this line's model or content is refused | lost |
@@ -68,8 +69,10 @@ pub enum Disposition<'a> {
         reason: Reason,
         /// When that is expected to be over.
         resumes: Resumption,
-        /// The provider's own words.
-        message: String,
+        /// Whether it may be this line alone, so that it fails where others of its model are answered.
+        perhaps_alone: bool,
+        /// What was said.
+        cause: Cause,
     },
 }
 
@@ -145,6 +148,12 @@ fn of_refusal<'a>(answer: &Answer, status: StatusCode, dialect: Dialect) -> Disp
                 Disposition::Retry { cause, after, verdict }
             }
         }
+        Meaning::Unfit => Disposition::Blocked {
+            reason: Reason::BillingOrZeroQuota,
+            resumes: Resumption::Unknown,
+            perhaps_alone: true,
+            cause: cause(status, &body).coded("request_too_large"),
+        },
         Meaning::Blocked { reason, resumes } => {
             let resumes = match (resumes, body.wait) {
                 // A wait in words about money or a quota of zero is that of a minute, which nothing renews.
@@ -153,7 +162,7 @@ fn of_refusal<'a>(answer: &Answer, status: StatusCode, dialect: Dialect) -> Disp
                 }
                 _ => resumes,
             };
-            Disposition::Blocked { reason, resumes, message: cause(status, &body).message }
+            Disposition::Blocked { reason, resumes, perhaps_alone: false, cause: cause(status, &body) }
         }
     }
 }

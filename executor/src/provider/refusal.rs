@@ -23,6 +23,8 @@ pub(super) enum Meaning {
     SlowDown,
     /// The server has too much to do, of whoever's making.
     Overloaded,
+    /// The line is larger than the whole limit, or the limit is too small for any line: others will tell.
+    Unfit,
     /// No line would be answered now.
     Blocked {
         /// Why.

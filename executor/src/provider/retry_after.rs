@@ -30,7 +30,8 @@ pub(super) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Option<Durat
 
 /// What the text of a refusal asks for, as in `Please try again in 6m0s.` or `Please retry after 9 seconds.`
 pub(super) fn from_text(text: &str) -> Option<Duration> {
-    const MARKS: [&str; 4] = ["try again in ", "retry in ", "retry after ", "try again after "];
+    const MARKS: [&str; 5] =
+        ["try again in ", "retry in ", "retry after ", "try again after ", "please wait "];
     let text = text.to_ascii_lowercase();
     MARKS
         .iter()
@@ -91,6 +92,7 @@ mod tests {
             ("Please retry after 9 seconds. Please go here", 9_000),
             ("Try again in 2 minutes", 120_000),
             ("Please retry in 26.5s.", 26_500),
+            ("Please wait 32 seconds before retrying.", 32_000),
         ] {
             assert_eq!(from_text(text), Some(Duration::from_millis(milliseconds)), "{text}");
         }

@@ -8,7 +8,10 @@ use penstock_job::{
     Reason,
     spec::{KeySource, ProviderKind},
 };
-use penstock_simulator::{Enforcement, Fault, FaultRule, Quota, RateLimitHeaders, RetryAfter, TokenCharge};
+use penstock_simulator::{
+    Distribution, Enforcement, Fault, FaultRule, ProviderSettings, Quota, RateLimitHeaders, RetryAfter,
+    Slots, TokenCharge, WhenFull,
+};
 use serde_json::Value;
 
 use crate::scenario::{Scenario, quick};
@@ -42,6 +45,18 @@ fn with_fault(scenario: &Scenario, rule: FaultRule) {
     scenario.server.update(settings).unwrap();
 }
 
+/// A provider with a limit on tokens that is soon reached.
+fn small_limit() -> ProviderSettings {
+    let mut settings = quick();
+    settings.api_keys = vec![OLD_KEY.to_owned(), NEW_KEY.to_owned()];
+    settings.limits.tokens = Some(Quota { per_minute: 5_000, enforcement: Enforcement::MinuteBucket });
+    settings.limits.token_charge = TokenCharge::Actual;
+    settings.limits.headers = RateLimitHeaders::Honest;
+    settings.limits.retry_after = RetryAfter::Seconds;
+    settings.output_length.tokens = Distribution::Constant(1.0);
+    settings
+}
+
 /// What is told of a job that is held up for this reason.
 async fn paused(board: &Board, reason: Reason) -> String {
     let waiting = async {
@@ -65,7 +80,7 @@ async fn what_no_line_gets_past_pauses_the_job_with_its_reason_and_the_time_that
     for (kind, fault, reason, evidence) in [
         (ProviderKind::Gemini, Fault::DayQuota, Reason::DayQuotaExhausted, "resumes at 0"),
         (ProviderKind::OpenAi, Fault::DayQuota, Reason::DayQuotaExhausted, "resumes at "),
-        (ProviderKind::AzureOpenAi, Fault::DayQuota, Reason::DayQuotaExhausted, "resumes at "),
+        (ProviderKind::AzureOpenAi, Fault::SpendLimit, Reason::BillingOrZeroQuota, "Billing hard limit"),
         (ProviderKind::Anthropic, Fault::DayQuota, Reason::DayQuotaExhausted, "Number of request tokens"),
         (
             ProviderKind::Gemini,
@@ -125,6 +140,21 @@ async fn who_is_asked_to_come_back_does_so_without_using_up_an_attempt() {
 }
 
 #[tokio::test]
+async fn a_queue_that_is_full_for_the_moment_costs_no_attempt() {
+    let (mut scenario, _) = at(ProviderKind::OpenAi, prompts(20)).await;
+    let mut settings = quick();
+    settings.latency.start_ms = Distribution::Constant(50.0);
+    settings.slots = Some(Slots { at_once: 4, when_full: WhenFull::Refuse });
+    scenario.server.update(settings).unwrap();
+    scenario.spec.limits.max_attempts = 1.try_into().unwrap();
+    scenario.spec.limits.max_in_flight = 10.try_into().ok();
+    scenario.validate().await;
+    scenario.run().await.unwrap();
+    assert_eq!(scenario.published().await.receipt.outcomes.succeeded, 20);
+    assert!(scenario.server.log().iter().any(|entry| entry.status() == Some(503)), "the queue was full");
+}
+
+#[tokio::test]
 async fn an_overload_that_promises_nothing_uses_up_attempts() {
     let (mut scenario, _) = at(ProviderKind::Anthropic, prompts(5)).await;
     with_fault(&scenario, FaultRule::always(Fault::Overloaded));
@@ -137,20 +167,17 @@ async fn an_overload_that_promises_nothing_uses_up_attempts() {
 
 #[tokio::test]
 async fn a_request_that_is_larger_than_the_limit_fails_alone() {
-    // OpenAI says so at once; at Anthropic it shows by refusal after refusal.
-    for (kind, code, times) in
-        [(ProviderKind::OpenAi, "rate_limit_exceeded", 1), (ProviderKind::Anthropic, "request_too_large", 5)]
-    {
+    // OpenAI says so at once; at Azure it shows since others are answered, at Anthropic by refusal after refusal.
+    for (kind, code, times) in [
+        (ProviderKind::OpenAi, "rate_limit_exceeded", 1),
+        (ProviderKind::AzureOpenAi, "request_too_large", 1),
+        (ProviderKind::Anthropic, "request_too_large", 5),
+    ] {
         let mut lines = prompts(20);
         let text = "word ".repeat(10_000);
         lines[7] = format!(r#"{{"prompt_id":7,"prompt":"{text}"}}"#);
         let (mut scenario, _) = at(kind, lines).await;
-        let mut settings = quick();
-        settings.limits.tokens = Some(Quota { per_minute: 5_000, enforcement: Enforcement::MinuteBucket });
-        settings.limits.token_charge = TokenCharge::Actual;
-        settings.limits.headers = RateLimitHeaders::Honest;
-        settings.output_length.tokens = penstock_simulator::Distribution::Constant(1.0);
-        scenario.server.update(settings).unwrap();
+        scenario.server.update(small_limit()).unwrap();
         scenario.spec.limits.max_in_flight = 4.try_into().ok();
         scenario.validate().await;
         scenario.run().await.unwrap();
@@ -163,4 +190,26 @@ async fn a_request_that_is_larger_than_the_limit_fails_alone() {
         assert_eq!(errors[0]["error"]["code"], code, "{}", errors[0]["error"]);
         assert_eq!(errors[0]["attempts"].as_array().unwrap().len(), times, "{kind}");
     }
+}
+
+#[tokio::test]
+async fn a_line_that_azure_never_lets_pass_does_not_stand_in_the_way_of_others() {
+    let mut lines = prompts(20);
+    let text = "word ".repeat(10_000);
+    lines[0] = format!(r#"{{"prompt_id":0,"prompt":"{text}"}}"#);
+    let (mut scenario, key) = at(ProviderKind::AzureOpenAi, lines).await;
+    scenario.server.update(small_limit()).unwrap();
+    scenario.spec.limits.max_in_flight = 1.try_into().ok();
+    scenario.validate().await;
+    let (board, stop) = (Arc::new(Board::default()), Stop::new());
+    let running = tokio::spawn(run(scenario.job().await, Arc::clone(&board), stop.clone()));
+    let told = paused(&board, Reason::BillingOrZeroQuota).await;
+    assert!(!told.contains("resumes"), "nobody knows when: {told}");
+    fs::write(&key, NEW_KEY).unwrap();
+    while board.progress().outcomes.succeeded < 19 {
+        tokio::task::yield_now().await;
+    }
+    stop.request();
+    running.await.unwrap().unwrap();
+    assert_eq!(scenario.requests().values().max(), Some(&1), "the first line has not come back yet");
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use penstock_executor::provider::{Disposition, classify};
+use penstock_executor::provider::{Cause, Disposition, classify};
 use penstock_job::spec::{KeySource, ProviderKind};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -78,7 +78,7 @@ async fn the_key_is_in_no_log_no_error_no_answer_and_no_debug_output() {
         let outcome = setup.ask(&provider, &prompt(1)).await;
         let disposition = classify(&outcome, provider.dialect());
         let request = provider.prepare(&prompt(1).into()).unwrap();
-        if let Disposition::Blocked { message, .. } = &disposition {
+        if let Disposition::Blocked { cause: Cause { message, .. }, .. } = &disposition {
             tracing::warn!(message, "dispatch pauses");
         }
         let body = outcome.as_ref().map(|answer| String::from_utf8_lossy(&answer.body).into_owned());

@@ -62,6 +62,9 @@ fn summary_in(dialect: Dialect, outcome: &Result<Answer, Failure>) -> String {
             Verdict::Overloaded { .. } => format!("overloaded{}", told(after)),
             other => panic!("{other:?} is no reason to come back for nothing"),
         },
+        Disposition::Blocked { perhaps_alone: true, reason, .. } => {
+            format!("blocked {reason}, or failed alone")
+        }
         Disposition::Blocked { reason, resumes, .. } => match resumes {
             Resumption::Unknown => format!("blocked {reason}"),
             Resumption::After(wait) => format!("blocked {reason} after {wait:?}"),
@@ -247,6 +250,17 @@ fn refusals_of_gateways_and_self_hosted_servers() {
             429,
             r#"{"error":{"code":429,"message":"Rate limit exceeded: free-models-per-day","metadata":{"headers":{"X-RateLimit-Limit":"50","X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795305600000"}}}}"#,
             "blocked DayQuotaExhausted until 2026-11-22T00:00:00Z",
+        ),
+        // GitHub's models
+        (
+            429,
+            r#"{"error":{"code":"RateLimitReached","message":"Rate limit of 150 per 86400s exceeded for UserByModelByDay. Please wait 55646 seconds before retrying."}}"#,
+            "blocked DayQuotaExhausted after 55646s",
+        ),
+        (
+            429,
+            r#"{"error":{"code":"RateLimitReached","message":"Rate limit of 15 per 60s exceeded for UserByModelByMinute. Please wait 32 seconds before retrying."}}"#,
+            "throttled None Some(32s)",
         ),
         // nginx, Cloudflare
         (413, "<html><h1>413 Request Entity Too Large</h1></html>", "failed http_413"),

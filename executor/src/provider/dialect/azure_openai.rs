@@ -12,7 +12,7 @@ use penstock_job::{Reason, spec::BaseUrl};
 use url::Url;
 
 use super::{openai, url_of};
-use crate::provider::{error_body::ErrorBody, key::KeyHeader, refusal::Meaning};
+use crate::provider::{error_body::ErrorBody, key::KeyHeader, refusal::Meaning, retry_after};
 
 /// Where Azure's own tools read the key from.
 pub(super) const KEYS: &[&str] = &["AZURE_OPENAI_API_KEY"];
@@ -33,12 +33,14 @@ pub(super) fn url(base: &BaseUrl, model: &str, endpoint: Endpoint, api_version: 
     url
 }
 
-/// A refusal for the rate says so like OpenAI's, but names the quota for a day only by its wait.
+/// A refusal for the rate says so like OpenAI's, but by its wait alone that waiting for a minute does not help. It is a
+/// whole day for a request that is larger than what the deployment may use in a minute (vanderschaarlab/climb#1).
 pub(super) fn judge(status: StatusCode, body: &ErrorBody) -> Meaning {
-    match openai::judge(status, body) {
-        Meaning::Rate { .. } if body.wait.is_some_and(|wait| wait > LONGEST_RATE_WAIT) => {
+    match (openai::judge(status, body), body.wait) {
+        (Meaning::Rate { .. }, Some(wait)) if wait >= retry_after::LONGEST => Meaning::Unfit,
+        (Meaning::Rate { .. }, Some(wait)) if wait > LONGEST_RATE_WAIT => {
             Meaning::blocked(Reason::DayQuotaExhausted)
         }
-        meaning => meaning,
+        (meaning, _) => meaning,
     }
 }

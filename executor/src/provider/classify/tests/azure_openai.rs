@@ -54,11 +54,11 @@ fn refusals_have_their_consequences() {
                 r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-05-01-preview have exceeded token rate limit of your current OpenAI S0 pricing tier. Please retry after 44 seconds."}}"#,
                 "throttled Some(Tokens) Some(44s)",
             ),
-            // As seen where a subscription's quota for the day is used up: github.com/alex-wolf-ps/dbchatprov2/issues/2
+            // As seen where one request is larger than the limit: vanderschaarlab/climb#1, alex-wolf-ps/dbchatprov2#2
             (
                 429,
                 r#"{"error":{"code":"429","message":"Requests to the ChatCompletions_Create Operation under Azure OpenAI API version 2024-05-01-preview have exceeded token rate limit of your current OpenAI S0 pricing tier. Please retry after 86400 seconds. Please go here: https://aka.ms/oai/quotaincrease if you would like to further increase the default rate limit."}}"#,
-                "blocked DayQuotaExhausted after 86400s",
+                "blocked BillingOrZeroQuota, or failed alone",
             ),
             (
                 429,
@@ -96,6 +96,8 @@ fn milliseconds_in_the_headers_go_before_seconds_in_the_text() {
     refusal.retry_after = Some(Duration::from_millis(1_412));
     let dialect = Dialect::new(ProviderKind::AzureOpenAi, Format::Prompts, Endpoint::ChatCompletions);
     assert_eq!(summary_in(dialect, &Ok(refusal.clone())), "throttled Some(Requests) Some(1.412s)");
+    refusal.retry_after = Some(Duration::from_hours(9));
+    assert_eq!(summary_in(dialect, &Ok(refusal.clone())), "blocked DayQuotaExhausted after 32400s");
     refusal.retry_after = Some(Duration::from_hours(24));
-    assert_eq!(summary_in(dialect, &Ok(refusal)), "blocked DayQuotaExhausted after 86400s");
+    assert_eq!(summary_in(dialect, &Ok(refusal)), "blocked BillingOrZeroQuota, or failed alone");
 }

@@ -20,8 +20,8 @@ const BILLING: [&str; 6] = [
 const OF_THE_LINE: [&str; 4] =
     ["model_not_found", "content_filter", "content_policy_violation", "moderation_blocked"];
 
-/// Words for a limit per day.
-const PER_DAY: [&str; 4] = ["per day", "per-day", "perday", "daily"];
+/// Words for a limit per day; the last two are of GitHub's models.
+const PER_DAY: [&str; 6] = ["per day", "per-day", "perday", "daily", "per 86400s", "byday"];
 
 /// Reads the table in `docs/providers.md`.
 pub(in crate::provider) fn judge(status: StatusCode, body: &ErrorBody) -> Meaning {
