@@ -5,6 +5,7 @@
 
 mod attempt;
 mod pacing;
+mod retries;
 mod run;
 mod schedule;
 

@@ -14,6 +14,7 @@ mod exchange;
 mod frame;
 mod hints;
 mod key;
+mod load;
 mod output_bound;
 mod oversize;
 mod refusal;
@@ -42,6 +43,7 @@ pub use client::ClientError;
 pub use dialect::Dialect;
 pub use exchange::{Answer, Failure, FailureKind, LONGEST_ANSWER};
 pub use key::KeyError;
+pub use load::Load;
 pub use oversize::never_fits;
 pub use reply::Reply;
 pub use resumption::{Resumption, in_words};
@@ -152,6 +154,11 @@ impl Provider {
     /// Whose limits requests for a model use up; `None` of a model that has no route.
     pub fn account(&self, model: &str) -> Option<Account> {
         self.routing.of(model).map(|route| route.account())
+    }
+
+    /// Asks the server of a model what it works on; `None` where it does not tell, as hosted providers do not.
+    pub async fn load(&self, model: &str) -> Option<Load> {
+        load::ask(self.routing.of(model)?).await
     }
 
     /// Makes the request for a line, given without its terminator.

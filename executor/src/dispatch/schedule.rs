@@ -4,14 +4,14 @@
 //! models take turns, so none starves another; of the two limits on requests in flight a model's own is taken first.
 
 use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Weak},
 };
 
 use penstock_batchfile::{Attempt, Ordinal, Position};
 use tokio::time::Instant;
 
+use super::retries::Retries;
 use crate::ingest::{Plan, PlanEntry, Spool, Window};
 
 /// Lines that wait for another attempt at most, over all models; beyond this no new line is started.
@@ -48,35 +48,6 @@ impl Task {
     }
 }
 
-/// A line that waits for another attempt.
-#[derive(Debug)]
-struct Waiting {
-    due: Instant,
-    /// Breaks ties: first come, first served.
-    number: u64,
-    task: Task,
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.due, self.number).cmp(&(other.due, other.number))
-    }
-}
-
 /// Whether a model's requests are let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gate {
@@ -89,7 +60,7 @@ enum Gate {
 
 #[derive(Debug)]
 struct Queue {
-    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting: Retries,
     plans: VecDeque<PlannedLines>,
     in_flight: u32,
     limit: u32,
@@ -132,19 +103,18 @@ pub(super) struct Schedule {
     in_flight: u32,
     max_in_flight: u32,
     waiting: usize,
-    number: u64,
 }
 
 impl Schedule {
     pub(super) fn new(max_in_flight: u32) -> Self {
-        Self { queues: BTreeMap::new(), last: None, in_flight: 0, max_in_flight, waiting: 0, number: 0 }
+        Self { queues: BTreeMap::new(), last: None, in_flight: 0, max_in_flight, waiting: 0 }
     }
 
     /// Loads a window; `limit` says how many requests of a model may be in flight.
     pub(super) fn load(&mut self, window: Window, limit: impl Fn(&str) -> u32) {
         for Plan { model, entries } in window.plans {
             let queue = self.queues.entry(Arc::clone(&model)).or_insert_with(|| Queue {
-                waiting: BinaryHeap::new(),
+                waiting: Retries::default(),
                 plans: VecDeque::new(),
                 in_flight: 0,
                 limit: limit(&model),
@@ -223,12 +193,12 @@ impl Schedule {
 
     fn take(&mut self, model: Arc<str>, now: Instant) -> Task {
         let queue = self.queues.get_mut(&model).expect("the model was found a moment ago");
-        let due = queue.waiting.peek().is_some_and(|Reverse(waiting)| waiting.due <= now);
-        let task = if due {
-            self.waiting -= 1;
-            queue.waiting.pop().expect("it was peeked at").0.task
-        } else {
-            queue.take_planned(&model)
+        let task = match queue.waiting.take(now) {
+            Some(task) => {
+                self.waiting -= 1;
+                task
+            }
+            None => queue.take_planned(&model),
         };
         queue.in_flight += 1;
         if matches!(queue.gate, Gate::Closed(_)) {
@@ -249,11 +219,10 @@ impl Schedule {
 
     /// The line is to be tried again, not before `due`.
     pub(super) fn try_again(&mut self, task: Task, due: Instant) {
-        self.number += 1;
         self.waiting += 1;
         let queue =
             self.queues.get_mut(&task.model).expect("a queue stays while one of its lines is in flight");
-        queue.waiting.push(Reverse(Waiting { due, number: self.number, task }));
+        queue.waiting.push(task, due);
     }
 
     /// Nothing of this model goes before `until`, and then one request only. Never shortens a longer closure.
@@ -328,11 +297,10 @@ impl Queue {
             return if self.is_idle() { Ready::Nothing } else { Ready::At(until) };
         }
         let planned = self.plans.front().and_then(|lines| lines.entries.as_slice().first());
-        match (self.waiting.peek(), planned) {
-            (Some(Reverse(waiting)), _) if waiting.due <= now => Ready::Line { length: waiting.task.length },
-            (_, Some(entry)) if may_start => Ready::Line { length: entry.length },
-            (Some(Reverse(waiting)), _) => Ready::At(waiting.due),
-            (None, _) => Ready::Nothing,
+        match (self.waiting.ready(now), planned) {
+            (Some(task), _) => Ready::Line { length: task.length },
+            (None, Some(entry)) if may_start => Ready::Line { length: entry.length },
+            (None, _) => self.waiting.due().map_or(Ready::Nothing, Ready::At),
         }
     }
 

@@ -86,6 +86,11 @@ impl Route {
         }
     }
 
+    /// Where the server tells its load, if it does.
+    pub(super) fn metrics_uri(&self) -> Result<Uri, InvalidUri> {
+        format!("{}/metrics", self.base).parse()
+    }
+
     /// The key for the next request.
     pub(super) fn key(&self) -> Option<ApiKey> {
         self.key.as_ref().map(Key::current)

@@ -18,6 +18,8 @@ use tokio::{
 
 use super::{
     body::{AnswerBody, Dropped, Ending},
+    metrics,
+    places::AllTaken,
     provider::{InForce, Provider, now_ms},
     visit::Visit,
 };
@@ -30,7 +32,7 @@ use crate::{
     limit::{Claims, Exceeded, Finished, Readings},
     question::{Question, Route},
     refusal::Refusal,
-    settings::{ProviderSettings, WhenFull},
+    settings::ProviderSettings,
 };
 
 /// How long a client may take to send its body.
@@ -61,6 +63,11 @@ pub(super) async fn exchange(
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Dropped> {
     let in_force = provider.in_force();
+    if let Some(places) = &in_force.places
+        && metrics::is_asked(&request)
+    {
+        return Ok(metrics::answer(places));
+    }
     let (head, body) = request.into_parts();
     let dialect = spoken_at(head.uri.path());
     let asked = understand(dialect, &head, body, in_force.settings.largest_request_bytes).await?;
@@ -187,16 +194,11 @@ async fn take_slot<'a>(
     visit: &Visit,
     in_force: &'a InForce,
 ) -> Option<Result<Option<SemaphorePermit<'a>>, Refusal>> {
-    match &in_force.slots {
-        None => Some(Ok(None)),
-        Some((WhenFull::Refuse, slots)) => {
-            Some(slots.try_acquire().map(Some).map_err(|_| Refusal::AllSlotsTaken))
-        }
-        Some((WhenFull::Queue, slots)) => {
-            let slot = visit.provider.abandon.run_until_cancelled(slots.acquire()).await?;
-            Some(Ok(slot.ok()))
-        }
-    }
+    let Some(places) = &in_force.places else {
+        return Some(Ok(None));
+    };
+    let place = visit.provider.abandon.run_until_cancelled(places.take()).await?;
+    Some(place.map(Some).map_err(|AllTaken| Refusal::AllSlotsTaken))
 }
 
 /// Takes the time that an answer takes, and carries out the fault that damages it.

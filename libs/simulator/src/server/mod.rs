@@ -2,6 +2,8 @@
 
 mod body;
 mod exchange;
+mod metrics;
+mod places;
 mod provider;
 mod visit;
 

@@ -13,22 +13,23 @@ use std::{
 };
 
 use rand::RngExt;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::places::Places;
 use crate::{
     draw::{PromptHash, Purpose, draw},
     fault::Moment,
     limit::Limiter,
     log::{Log, LogEntry},
-    settings::{InvalidSettings, ProviderSettings, WhenFull},
+    settings::{InvalidSettings, ProviderSettings},
 };
 
 /// The settings in force and what began with them.
 #[derive(Debug)]
 pub(super) struct InForce {
     pub(super) settings: ProviderSettings,
-    pub(super) slots: Option<(WhenFull, Semaphore)>,
+    pub(super) places: Option<Places>,
     since: Instant,
     /// Arrivals before these settings.
     arrivals_before: u64,
@@ -78,8 +79,8 @@ pub(super) struct Counters {
 
 impl InForce {
     fn new(settings: ProviderSettings, since: Instant, arrivals_before: u64) -> Self {
-        let slots = settings.slots.map(|slots| (slots.when_full, Semaphore::new(slots.at_once as usize)));
-        Self { settings, slots, since, arrivals_before }
+        let places = settings.slots.map(Places::new);
+        Self { settings, places, since, arrivals_before }
     }
 }
 

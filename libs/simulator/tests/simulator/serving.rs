@@ -1,6 +1,6 @@
 //! What a healthy provider answers.
 
-use penstock_simulator::ProviderSettings;
+use penstock_simulator::{Distribution, Latency, ProviderSettings, Slots, WhenFull};
 use reqwest::{Client, StatusCode};
 
 use crate::client::{ask, chat, client, json, start, text};
@@ -90,4 +90,28 @@ async fn what_is_wrong_with_a_request_is_said_in_the_envelope() {
         assert!(body["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
     }
     server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_with_slots_tells_its_load_and_another_one_does_not() {
+    let slots = Slots { at_once: 2, when_full: WhenFull::Queue };
+    let latency = Latency { start_ms: Distribution::Constant(60_000.0), ..Default::default() };
+    let server = start(ProviderSettings { slots: Some(slots), latency, ..Default::default() }).await;
+    let url = format!("{}/metrics", server.origin());
+    let asking: Vec<_> = (0..5).map(|_| tokio::spawn(chat(&client(), &server, "Hello").send())).collect();
+    loop {
+        let told = client().get(&url).send().await.unwrap().text().await.unwrap();
+        assert!(told.contains("vllm:num_requests_running"), "{told}");
+        if told.contains("waiting{engine=\"0\",model_name=\"simulated\"} 3.0\n") {
+            assert!(told.contains("running{engine=\"0\",model_name=\"simulated\"} 2.0\n"), "{told}");
+            break;
+        }
+    }
+    asking.iter().for_each(tokio::task::JoinHandle::abort);
+    assert_eq!(server.requests().received, 5, "who asks for the load asks no question");
+    server.shutdown().await;
+    let hosted = start(ProviderSettings::default()).await;
+    let told = client().get(format!("{}/metrics", hosted.origin())).send().await.unwrap();
+    assert_eq!(told.status(), StatusCode::NOT_FOUND);
+    hosted.shutdown().await;
 }
