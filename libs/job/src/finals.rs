@@ -109,10 +109,16 @@ pub fn plan(rejected: &[RejectedFile], parts: &[Part], limit: u64) -> Vec<Final>
     Kind::ALL.into_iter().flat_map(|kind| plan_kind(kind, rejected, parts, limit)).collect()
 }
 
+/// Whether a source stands first in a published file: there is none yet, or with it the last one, which has
+/// `last_bytes` so far, would have more than `limit`.
+pub fn begins_file(last_bytes: Option<u64>, source_bytes: u64, limit: u64) -> bool {
+    last_bytes.is_none_or(|last_bytes| last_bytes.saturating_add(source_bytes) > limit)
+}
+
 fn plan_kind(kind: Kind, rejected: &[RejectedFile], parts: &[Part], limit: u64) -> Vec<Final> {
     let mut finals: Vec<Final> = Vec::new();
     for source in sources(kind, rejected, parts) {
-        if finals.last().is_none_or(|last| last.size_bytes.saturating_add(source.size_bytes) > limit) {
+        if begins_file(finals.last().map(|last| last.size_bytes), source.size_bytes, limit) {
             finals.push(Final {
                 name: String::new(),
                 kind,
