@@ -38,6 +38,7 @@ pub async fn run_all(store: &dyn Store) {
     listing::lists_are_in_order_and_complete(store).await;
     composing::compose_concatenates_in_order(store).await;
     composing::compose_is_a_create(store).await;
+    composing::announcements_change_no_content(store).await;
     composing::compose_is_pinned_to_its_sources(store).await;
     composing::compose_keeps_its_limit(store).await;
 }

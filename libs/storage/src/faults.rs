@@ -308,6 +308,11 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.list(prefix, start_after).await
     }
 
+    /// No call of its own: what comes of it shows in the compose.
+    async fn announce(&self, first: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<()> {
+        self.inner.announce(first, sources).await
+    }
+
     async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta> {
         self.write_object(Action::Compose, Write::Compose(target.clone(), sources.to_vec())).await
     }

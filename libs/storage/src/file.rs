@@ -43,7 +43,7 @@ use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;
 use crate::store::{Page, Store};
 
-use self::concatenation::Concatenation;
+use self::concatenation::{Announced, Concatenation};
 use self::folder::Folder;
 use self::list::LIST_PAGE;
 use self::lock::FolderLock;
@@ -55,7 +55,7 @@ use self::write::LockedFolder;
 const MAX_BLOCKING_OPERATIONS: usize = 16;
 
 /// How many objects are deleted under one hold of the lock, which others wait for: a few milliseconds.
-const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// A folder as a store. Any number of processes on one machine may use one folder.
 #[derive(Debug)]
@@ -63,6 +63,7 @@ pub struct FileStore {
     folder: Arc<Folder>,
     lock: FolderLock,
     permits: Arc<Semaphore>,
+    announced: Arc<Announced>,
 }
 
 impl FileStore {
@@ -80,6 +81,7 @@ impl FileStore {
             lock: FolderLock::new(&folder),
             folder,
             permits: Arc::new(Semaphore::new(MAX_BLOCKING_OPERATIONS)),
+            announced: Arc::default(),
         })
     }
 
@@ -236,15 +238,24 @@ impl Store for FileStore {
         Ok(Page { objects, next })
     }
 
+    async fn announce(&self, first: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<()> {
+        let (announced, first, sources) = (Arc::clone(&self.announced), first.clone(), sources.to_vec());
+        self.run(move |folder| announced.append(folder, &first, &sources)).await
+    }
+
     async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta> {
-        if sources.is_empty() {
+        let Some((first, _)) = sources.first() else {
             return Err(StorageError::wrong_source_count(target, 0));
-        }
-        let mut concatenation = {
-            let target = target.clone();
-            self.run(move |folder| Concatenation::start(folder, &target)).await?
         };
-        let mut rest = Vec::from(sources).into_iter();
+        let announced = self.announced.take(first);
+        let announced = announced.and_then(|begun| begun.begins(sources).map(|count| (begun, count)));
+        let (mut concatenation, appended) = if let Some(announced) = announced {
+            announced
+        } else {
+            let target = target.clone();
+            (self.run(move |folder| Concatenation::start(folder, &target)).await?, 0)
+        };
+        let mut rest = Vec::from(&sources[appended..]).into_iter();
         loop {
             // One hop to a blocking thread for all sources, unless one of them has to be settled under the lock.
             let unsettled;

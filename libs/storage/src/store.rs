@@ -75,6 +75,15 @@ pub trait Store: Debug + Send + Sync {
     /// that existed when the listing began.
     async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page>;
 
+    /// Says that `sources` will follow those announced so far in a [`compose`](Self::compose) that begins with `first`; the
+    /// first announcement begins with `first` itself. A hint: a backend that copies may copy now. A compose whose sources
+    /// begin with the announced ones may then succeed although one of these has gone since, and an error here only means
+    /// that the compose will have to copy everything.
+    async fn announce(&self, first: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<()> {
+        let _ = (first, sources);
+        Ok(())
+    }
+
     /// Writes, create-only, the concatenation of `sources` at these generations. No source, more sources than
     /// [`compose_limit`](Self::compose_limit): [`Invalid`](crate::ErrorKind::Invalid); a source that is absent or has
     /// another generation: as in [`read_range`](Self::read_range).

@@ -299,6 +299,47 @@ async fn a_source_that_contradicts_its_checksum_is_not_composed() {
 }
 
 #[tokio::test]
+async fn what_was_announced_is_copied_before_it_is_composed_and_gone_with_the_store() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FileStore::open(root.path()).await.unwrap();
+    let mut sources = Vec::new();
+    for (at, bytes) in [("parts/1", "a"), ("parts/2", "b")] {
+        let meta = store.create(&ObjectName::from_static(at), bytes.into()).await.unwrap();
+        sources.push((meta.name, meta.generation));
+    }
+    let first = &sources[0].0;
+    store.announce(first, &sources[..1]).await.unwrap();
+    let (name_of_first, generation) = &sources[0];
+    store.delete(name_of_first, generation).await.unwrap();
+    let written = store.compose(&name(), &sources).await.unwrap();
+    assert_eq!(content(&store).await, "ab");
+    assert_eq!(written.checksum(), Some(Checksum::of(b"ab")));
+
+    let second = std::slice::from_ref(&sources[1]);
+    store.announce(&sources[1].0, second).await.unwrap();
+    let under_construction = || fs::read_dir(root.path().join(".penstock/tmp")).unwrap().count();
+    assert_eq!(under_construction(), 1);
+    drop(store);
+    assert_eq!(under_construction(), 0);
+}
+
+#[tokio::test]
+async fn an_announced_source_that_is_spoiled_is_not_composed() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FileStore::open(root.path()).await.unwrap();
+    let meta = store.create(&ObjectName::from_static("parts/1"), "abc".into()).await.unwrap();
+    let sources = [(meta.name, meta.generation)];
+    let path = root.path().join("parts/1");
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, "abd").unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    let refusal = store.announce(&sources[0].0, &sources).await.unwrap_err();
+    assert_eq!((refusal.kind(), refusal.object()), (ErrorKind::Damaged, "parts/1"));
+    assert_eq!(store.compose(&name(), &sources).await.unwrap_err().kind(), ErrorKind::Damaged);
+    assert_eq!(store.head(&name()).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_source_whose_record_is_lost_is_settled_and_composed_in_its_place() {
     let root = tempfile::tempdir().unwrap();
     let store = FileStore::open(root.path()).await.unwrap();

@@ -31,6 +31,28 @@ pub async fn compose_is_a_create(store: &dyn Store) {
     assert_eq!(content(store, &target).await.expect("it is there"), "taken");
 }
 
+/// What was announced changes nothing about what is composed, whether or not the compose keeps to it.
+pub async fn announcements_change_no_content(store: &dyn Store) {
+    let [first, empty, last] = sources(store, "compose/announced").await;
+    let kept = name("compose/announced/kept");
+    store.announce(&first.0, std::slice::from_ref(&first)).await.expect("it is announced");
+    store.announce(&first.0, &[empty.clone(), last.clone()]).await.expect("more is announced");
+    let order = [first.clone(), empty.clone(), last.clone(), first.clone()];
+    let written = store.compose(&kept, &order).await.expect("they are composed");
+    assert_eq!(content(store, &kept).await.expect("it is there"), "first\nlast\nfirst\n");
+    assert_eq!(written.checksum(), Some(Checksum::of(b"first\nlast\nfirst\n")));
+
+    let other = name("compose/announced/other");
+    store.announce(&first.0, &[first.clone(), empty]).await.expect("it is announced");
+    store.compose(&other, &[first.clone(), last.clone()]).await.expect("they are composed");
+    assert_eq!(content(store, &other).await.expect("it is there"), "first\nlast\n");
+
+    let again = name("compose/announced/again");
+    store.announce(&last.0, std::slice::from_ref(&first)).await.expect("nothing was announced before it");
+    store.compose(&again, std::slice::from_ref(&last)).await.expect("it is composed");
+    assert_eq!(content(store, &again).await.expect("it is there"), "last\n");
+}
+
 /// A source that is gone, or has another generation, fails the whole.
 pub async fn compose_is_pinned_to_its_sources(store: &dyn Store) {
     let [first, _, last] = sources(store, "compose/pinned").await;

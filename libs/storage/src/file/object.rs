@@ -73,6 +73,10 @@ impl Object {
         self.record.meta(&self.name)
     }
 
+    pub(super) fn name(&self) -> &ObjectName {
+        &self.name
+    }
+
     pub(super) fn generation(&self) -> Generation {
         generation(self.record.generation)
     }

@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::thread;
 
 use super::folder::{Folder, check_writable};
 use super::lock::LockGuard;
@@ -22,6 +23,10 @@ use crate::durable::{create_durably, sync_entry};
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;
+
+/// Threads that remove files side by side. Where the file system tells the disk of each block that is free and waits
+/// (ext4 mounted with `discard` and without a journal), a removal takes 0.2 to 3 ms alone and a fifteenth of that so.
+const UNLINKING_THREADS: usize = 16;
 
 /// A folder while its lock is held.
 #[derive(Debug)]
@@ -105,25 +110,38 @@ impl<'a> LockedFolder<'a> {
     /// undone by a loss of power brings back an object that nobody misses, and whoever looks after the output deletes it.
     pub(super) fn delete_all(&self, objects: &[(ObjectName, Generation)]) -> Result<()> {
         let mut result = Ok(());
-        let mut highest_retired = 0;
-        // Whether a folder is empty is looked at once, behind the last deletion in it.
-        let mut folders = BTreeSet::new();
+        let mut doomed = Vec::with_capacity(objects.len());
+        let mut highest = 0;
         for (name, expected) in objects {
-            let deleted = self.generation_to_delete(name, expected).and_then(|number| {
-                let Some(number) = number else { return Ok(()) };
-                if number > highest_retired {
-                    retire(self.folder, number)?;
-                    highest_retired = number;
+            match self.generation_to_delete(name, expected) {
+                Ok(None) => {}
+                Ok(Some(number)) => {
+                    highest = highest.max(number);
+                    doomed.push(name);
                 }
-                for path in [self.folder.content_path(name), self.folder.record_path(name)] {
-                    fs::remove_file(&path)
-                        .map_err(|answer| StorageError::io(Action::Delete, name, &answer))?;
-                    folders.extend(path.parent().map(Path::to_owned));
-                }
-                Ok(())
-            });
-            result = result.and(deleted);
+                Err(error) => result = result.and(Err(error)),
+            }
         }
+        if doomed.is_empty() {
+            return result;
+        }
+        retire(self.folder, highest)?;
+        let batches: Vec<_> = doomed.chunks(doomed.len().div_ceil(UNLINKING_THREADS)).collect();
+        let removed = thread::scope(|scope| {
+            let threads: Vec<_> =
+                batches.into_iter().map(|names| scope.spawn(|| remove(self.folder, names))).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("removing does not panic"))
+                .collect::<Vec<_>>()
+        });
+        result = removed.into_iter().fold(result, Result::and);
+        // Whether a folder is empty is looked at once, behind the last deletion in it.
+        let folders: BTreeSet<_> = doomed
+            .iter()
+            .flat_map(|name| [self.folder.content_path(name), self.folder.record_path(name)])
+            .filter_map(|path| path.parent().map(Path::to_owned))
+            .collect();
         for folder in &folders {
             self.folder.prune(folder);
         }
@@ -138,6 +156,18 @@ impl<'a> LockedFolder<'a> {
             Some(_) => Err(StorageError::changed(Action::Delete, name)),
         }
     }
+}
+
+/// Removes the files of objects; the error is the first one.
+fn remove(folder: &Folder, names: &[&ObjectName]) -> Result<()> {
+    let mut result = Ok(());
+    for name in names {
+        let removed = fs::remove_file(folder.content_path(name))
+            .and_then(|()| fs::remove_file(folder.record_path(name)))
+            .map_err(|answer| StorageError::io(Action::Delete, name, &answer));
+        result = result.and(removed);
+    }
+    result
 }
 
 /// Makes the file at `source` durable. Returns a copy of it where it cannot be linked into the folder, because it is
