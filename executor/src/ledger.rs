@@ -13,7 +13,10 @@ use penstock_job::{
     state::{Ending, Part, PartOutcomes, Requests},
 };
 use serde_json::Value;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, Notify},
+    time::Instant,
+};
 
 use crate::{
     board::Board,
@@ -51,6 +54,7 @@ pub(crate) struct Ledger {
     rejected: Arc<OrdinalSet>,
     board: Arc<Board>,
     fence: Arc<std::sync::Mutex<Instant>>,
+    listed: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -75,6 +79,7 @@ impl Ledger {
             rejected: Arc::new(rejected),
             board,
             fence: Arc::new(std::sync::Mutex::new(Instant::now())),
+            listed: Arc::default(),
         }
     }
 
@@ -130,6 +135,13 @@ impl Ledger {
         let at = state.parts.partition_point(|part| part.name < durable.part.name);
         state.parts.insert(at, durable.part);
         book.move_cursor(&self.rejected);
+        drop(book);
+        self.listed.notify_one();
+    }
+
+    /// Returns when a part was listed since the last return. For one listener.
+    pub(crate) async fn listed(&self) {
+        self.listed.notified().await;
     }
 
     /// Writes a checkpoint. Fails with [`RunError::ClaimLost`] when another executor has taken the job over.

@@ -143,6 +143,19 @@ impl Output {
         self.steps.around(step, target, call).await
     }
 
+    /// Says that `sources` will follow in the compose that begins with `first`, where one compose takes any number of them.
+    pub(crate) async fn announce(
+        &self,
+        first: &ObjectName,
+        sources: &[(ObjectName, Generation)],
+    ) -> Result<(), StorageError> {
+        match self.compose_limit() {
+            None => within(CALL, Action::Compose, first, self.store.announce(first, sources)).await,
+            // Published files are made of intermediates.
+            Some(_) => Ok(()),
+        }
+    }
+
     /// One attempt to delete some generations; the error is that of the first that is left.
     pub(crate) async fn delete_all(
         &self,

@@ -1,7 +1,7 @@
 //! Reading stored records back: parts, files of rejected records, published files.
 //!
-//! Objects are read in ranges of at most [`CHUNK`], [`AHEAD`] of them at a time and in order, so memory does not depend
-//! on their size, and many small parts are read as fast as one large file.
+//! Objects are read in ranges of at most [`CHUNK`], at most [`AHEAD`] of them at a time and in order, so memory does not
+//! depend on their size, and many small parts are read as fast as one large file.
 
 use std::ops::ControlFlow;
 
@@ -16,8 +16,8 @@ use crate::output::Output;
 
 /// Bytes read at once.
 const CHUNK: u64 = 1 << 20;
-/// Reads under way at once; with [`CHUNK`] at most 16 MiB.
-const AHEAD: usize = 16;
+/// Reads under way at once where nothing else is done meanwhile; with [`CHUNK`] at most 16 MiB.
+pub(crate) const AHEAD: usize = 16;
 /// Longest record: a line and an answer of 8 MiB each, the line's id escaped at worst, and what stands around them.
 const RECORD_LIMIT: usize = 64 << 20;
 
@@ -27,6 +27,12 @@ pub(crate) struct Stored {
     pub(crate) name: ObjectName,
     pub(crate) generation: Generation,
     pub(crate) size_bytes: u64,
+}
+
+impl AsRef<Self> for Stored {
+    fn as_ref(&self) -> &Self {
+        self
+    }
 }
 
 /// A range of one of several objects.
@@ -40,13 +46,16 @@ pub(crate) struct Chunk {
     pub(crate) last: bool,
 }
 
-/// Every chunk of every object, in order; an error ends with the index of its object. Empty objects have no chunk.
+/// Every chunk of every object, in order, `ahead` reads at once; an error ends with the index of its object. Empty objects
+/// have no chunk.
 pub(crate) fn chunks<'a>(
     output: &'a Output,
-    objects: &'a [Stored],
+    objects: &'a [impl AsRef<Stored>],
+    ahead: usize,
 ) -> impl futures_util::Stream<Item = Result<Chunk, (usize, StorageError)>> + 'a {
     stream::iter(objects.iter().enumerate())
         .flat_map(|(index, object)| {
+            let object = object.as_ref();
             let starts = (0..object.size_bytes).step_by(usize::try_from(CHUNK).expect("a chunk is small"));
             stream::iter(starts.map(move |start| (index, object, start)))
         })
@@ -57,7 +66,7 @@ pub(crate) fn chunks<'a>(
                 Err(error) => Err((index, error)),
             }
         })
-        .buffered(AHEAD)
+        .buffered(ahead)
 }
 
 /// How one record is read.
@@ -133,7 +142,8 @@ pub(crate) async fn read_object(
     mut visit: impl FnMut(&[u8], RecordHead<'_>) -> Result<(), Problem>,
 ) -> Result<Result<(Checksum, u64), Problem>, StorageError> {
     let mut reader = RecordReader::new(format);
-    let mut chunks = std::pin::pin!(chunks(output, std::slice::from_ref(object)).map_err(|(_, error)| error));
+    let mut chunks =
+        std::pin::pin!(chunks(output, std::slice::from_ref(object), AHEAD).map_err(|(_, error)| error));
     while let Some(chunk) = chunks.try_next().await? {
         if let Err(problem) = reader.feed(&chunk.bytes, &mut visit) {
             return Ok(Err(problem));

@@ -17,7 +17,7 @@ use crate::{
     claim::{Claim, claim, recover},
     end_early::{Undone, record_undone},
     error::RunError,
-    finalise::{Account, Reconciled, freeze, publish, reconcile},
+    finalise::{Account, ReadAhead, Reconciled, freeze, publish, reconcile},
     halt::{Halt, Stop},
     job::{EndingRequest, Job, Timing},
     ledger::{Ledger, undone},
@@ -143,16 +143,21 @@ impl Settling<'_> {
         {
             stored?;
         }
+        let mut ahead: Option<ReadAhead> = None;
         while !self.halt.is_set() {
             if self.stop.requested() {
                 self.last_checkpoint().await?;
                 return Ok(None);
             }
             let ending = self.ledger.look(|state, _| state.ending.clone()).await;
-            match (self.undone().await, ending) {
+            let undone = self.undone().await;
+            if undone > 0 && ahead.is_none() {
+                ahead = ReadAhead::start(self.output.clone(), self.ledger.clone());
+            }
+            match (undone, ending) {
                 (0, _) => {
                     self.board.enter(Stage::Reconciling);
-                    if let Some(account) = self.reconcile().await? {
+                    if let Some(account) = self.reconcile(ahead.take()).await? {
                         return Ok(account);
                     }
                 }
@@ -189,9 +194,16 @@ impl Settling<'_> {
     }
 
     /// `Some(None)` when stopped meanwhile, `None` when lines are to be sent again.
-    async fn reconcile(&self) -> Result<Option<Option<Account>>, RunError> {
+    async fn reconcile(&self, ahead: Option<ReadAhead>) -> Result<Option<Option<Account>>, RunError> {
+        let reconcile = async {
+            let ahead = match ahead {
+                Some(ahead) => ahead.finish().await,
+                None => None,
+            };
+            reconcile(self.output, self.ledger, ahead).await
+        };
         let reconciled = tokio::select! {
-            reconciled = reconcile(self.output, self.ledger) => reconciled?,
+            reconciled = reconcile => reconciled?,
             () = self.stop.wait() => return Ok(Some(None)),
             () = self.halt.wait() => return Ok(Some(None)),
         };

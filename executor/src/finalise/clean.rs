@@ -3,27 +3,36 @@
 //! durable: a crash leaves garbage.
 
 use futures_util::{StreamExt, stream};
-use penstock_job::{Step, layout};
+use penstock_job::{Step, layout, state::Part};
+use penstock_storage::{Generation, ObjectName};
 
-use crate::output::Output;
+use crate::output::{Output, object_name};
 
 /// Calls under way at once.
 const AT_ONCE: usize = 16;
 
-/// Deletes intermediates and, unless they are to be kept, parts.
-pub(super) async fn clean(output: &Output, keep_parts: bool) {
+/// Deletes intermediates and, unless they are to be kept, parts: first those that were listed, whose generations are
+/// known, then what else there is.
+pub(super) async fn clean(output: &Output, parts: &[Part], keep_parts: bool) {
     delete_below(output, layout::COMPOSE).await;
     if !keep_parts {
+        let listed = parts.iter().map(|part| (object_name(&part.name), Generation::new(&*part.generation)));
+        delete(output, layout::PARTS, listed.collect()).await;
         delete_below(output, layout::PARTS).await;
     }
 }
 
 async fn delete_below(output: &Output, prefix: &str) {
-    let objects = match output.list(prefix, None).await {
-        Ok(objects) => objects,
-        Err(error) => return tracing::warn!(%error, "{prefix} is left behind"),
-    };
-    let objects: Vec<_> = objects.into_iter().map(|object| (object.name, object.generation)).collect();
+    match output.list(prefix, None).await {
+        Ok(objects) => {
+            let objects = objects.into_iter().map(|object| (object.name, object.generation));
+            delete(output, prefix, objects.collect()).await;
+        }
+        Err(error) => tracing::warn!(%error, "{prefix} is left behind"),
+    }
+}
+
+async fn delete(output: &Output, prefix: &str, objects: Vec<(ObjectName, Generation)>) {
     stream::iter(objects.chunks(output.deletes_at_once()))
         .for_each_concurrent(AT_ONCE, |some| async move {
             if let Err(error) = output.delete_all(Step::Clean, prefix, some).await {

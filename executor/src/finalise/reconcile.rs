@@ -1,28 +1,31 @@
 //! Reconcile (F2 of the job protocol): read every record once more and account for every line with a fresh set.
+//!
+//! What was [read ahead](super::ReadAhead) is not read again, provided that the store still has it.
 
-use std::{collections::BTreeSet, pin::pin};
+use std::{collections::BTreeMap, pin::pin};
 
 use futures_util::TryStreamExt;
-use penstock_batchfile::{Format, OutcomeKind};
+use penstock_batchfile::Format;
 use penstock_job::{
-    OrdinalSet, State, Step, Validation,
-    checksum::Crc32c,
-    finals::{self, FINAL_SIZE_LIMIT, Final, SourceName},
-    identity::hex,
+    State, Step, Validation,
+    finals::{self, FINAL_SIZE_LIMIT, Final},
     identity_sum::IdentitySum,
-    layout::PartName,
-    state::{Outcomes, Part, PartOutcomes},
+    layout::{self, Kind},
+    state::{Outcomes, Part},
     validation::RejectedFile,
 };
-use penstock_storage::{Checksum, ErrorKind, Generation};
-use sha2::{Digest, Sha256};
+use penstock_storage::{ErrorKind, ObjectMeta, StorageError};
+use sha2::Digest;
 
-use super::repeated::rewrite_without;
+use super::{
+    repeated::rewrite_without,
+    tally::{Found, Open, Source, Tally},
+};
 use crate::{
     error::RunError,
     ledger::Ledger,
-    output::{Output, object_name},
-    records::{Problem, RecordReader, Stored, chunks},
+    output::Output,
+    records::{AHEAD, chunks},
 };
 
 /// What was found when every line has exactly one outcome.
@@ -64,12 +67,28 @@ impl Books {
     }
 }
 
-/// Reads everything; corrects the manifest where it does not hold.
-pub(crate) async fn reconcile(output: &Output, ledger: &Ledger) -> Result<Reconciled, RunError> {
+/// Reads everything that is not in `ahead`; corrects the manifest where it does not hold.
+pub(crate) async fn reconcile(
+    output: &Output,
+    ledger: &Ledger,
+    ahead: Option<Tally>,
+) -> Result<Reconciled, RunError> {
     output.steps().before(Step::Reconcile).await;
     let books = ledger.look(Books::of).await;
+    let tally = match ahead.filter(|ahead| ahead.begins(&books.parts)) {
+        Some(ahead) => read_rest(output, &books, ahead).await?,
+        None => read_all(output, &books).await?,
+    };
     let mut finals = finals::plan(&books.rejected_files, &books.parts, FINAL_SIZE_LIMIT);
-    let found = read(output, &books, &mut finals).await?;
+    for kind in Kind::ALL {
+        let digests = tally.digests(kind);
+        finals
+            .iter_mut()
+            .filter(|one| one.kind == kind)
+            .zip(digests)
+            .for_each(|(one, digest)| one.sha256 = digest);
+    }
+    let found = tally.found;
     output.steps().after(Step::Reconcile).await;
     if found.seen_rejected != **ledger.rejected() {
         return Err(RunError::Damaged {
@@ -97,6 +116,38 @@ pub(crate) async fn reconcile(output: &Output, ledger: &Ledger) -> Result<Reconc
     Ok(Reconciled::Whole(Box::new(Account { finals, outcomes, identity_found })))
 }
 
+async fn read_all(output: &Output, books: &Books) -> Result<Tally, RunError> {
+    let mut tally = Tally::new(books.format, books.lines);
+    let sources = tally.unread(&books.rejected_files, &books.parts);
+    read(output, &mut tally, &sources).await?;
+    Ok(tally)
+}
+
+/// Goes on where reading ahead has stopped. A part that was read and is not in the store any more would be missed only
+/// behind the freeze, when it is too late, so the store is asked once for all of them.
+async fn read_rest(output: &Output, books: &Books, ahead: Tally) -> Result<Tally, RunError> {
+    let mut tally = ahead;
+    let sources = tally.unread(&books.rejected_files, &books.parts);
+    let listing = async { output.list(layout::PARTS, None).await.map_err(RunError::from) };
+    let ((), listed) = tokio::try_join!(read(output, &mut tally, &sources), listing)?;
+    if are_there(tally.parts(), &listed) {
+        Ok(tally)
+    } else {
+        tracing::warn!("the store has lost a part that was read before; every part is read again");
+        read_all(output, books).await
+    }
+}
+
+/// Whether each part is listed as it was read.
+fn are_there<'a>(mut parts: impl Iterator<Item = &'a Part>, listed: &[ObjectMeta]) -> bool {
+    let listed: BTreeMap<_, _> = listed.iter().map(|object| (object.name.as_str(), object)).collect();
+    parts.all(|part| {
+        listed.get(part.name.to_string().as_str()).is_some_and(|object| {
+            object.generation.as_str() == &*part.generation && object.size_bytes == part.size_bytes
+        })
+    })
+}
+
 async fn drop_and_recount(ledger: &Ledger, found: Found) -> Result<(), RunError> {
     let missing: Vec<_> = ledger
         .look(|state, _| {
@@ -114,57 +165,14 @@ async fn drop_and_recount(ledger: &Ledger, found: Found) -> Result<(), RunError>
         .await
 }
 
-/// What reading came to.
-#[derive(Debug, Default)]
-struct Found {
-    seen: OrdinalSet,
-    seen_rejected: OrdinalSet,
-    repeated: OrdinalSet,
-    outcomes: PartOutcomes,
-    identity: IdentitySum,
-    ids_lost: bool,
-    dropped: BTreeSet<PartName>,
-}
-
-/// One source that is being read.
-#[derive(Debug)]
-struct Open {
-    reader: RecordReader,
-    /// What its records add, taken over when it turns out to be whole.
-    added: Found,
-}
-
-/// Reads every source in the order of the published files, filling in their digests.
-async fn read(output: &Output, books: &Books, finals: &mut [Final]) -> Result<Found, RunError> {
-    let per_final = finals::sources_of(finals, &books.rejected_files, &books.parts);
-    let mut owners = Vec::new();
-    let mut names = Vec::new();
-    let mut sources = Vec::new();
-    for (index, of_one) in per_final.iter().enumerate() {
-        for source in of_one {
-            owners.push(index);
-            names.push(source.name);
-            sources.push(Stored {
-                name: object_name(&source.object_name()),
-                generation: Generation::new(source.generation),
-                size_bytes: source.size_bytes,
-            });
-        }
-    }
-    let expected: Vec<(Checksum, u64)> = per_final
-        .iter()
-        .flatten()
-        .map(|source| (Checksum { size_bytes: source.size_bytes, crc32c: source.crc32c.0 }, source.lines))
-        .collect();
-
-    let mut pass = Pass { format: books.format, lines: books.lines, found: Found::default() };
-    let mut hashers: Vec<Sha256> = finals.iter().map(|_| Sha256::new()).collect();
+/// Reads every source that `tally` does not have yet.
+async fn read(output: &Output, tally: &mut Tally, sources: &[Source]) -> Result<(), RunError> {
     let mut open: Option<(usize, Open)> = None;
     let mut skip: Option<usize> = None;
     // A source that fails ends the stream, so reading goes on behind it with a new one.
     let mut from = 0;
     while from < sources.len() {
-        let mut stream = pin!(chunks(output, &sources[from..]));
+        let mut stream = pin!(chunks(output, &sources[from..], AHEAD));
         let failed = loop {
             let chunk = match stream.try_next().await {
                 Ok(Some(chunk)) => chunk,
@@ -175,143 +183,51 @@ async fn read(output: &Output, books: &Books, finals: &mut [Final]) -> Result<Fo
             if skip == Some(index) {
                 continue;
             }
-            let mut current = match open.take() {
+            let source = &sources[index];
+            let Open { mut digest, mut records, begins_file } = match open.take() {
                 Some((same, current)) if same == index => current,
-                _ => pass.open(),
+                _ => tally.open(source),
             };
-            let mut hasher = std::mem::take(&mut hashers[owners[index]]);
-            let rejected = matches!(names[index], SourceName::Rejected(_));
-            let kind = names[index];
-            let last = chunk.last;
             // Hashing and parsing a chunk takes milliseconds each: too long for the runtime's own threads, and less on two.
             let bytes = chunk.bytes.clone();
             let hashing = tokio::task::spawn_blocking(move || {
-                hasher.update(&bytes);
-                hasher
+                digest.update(&bytes);
+                digest
             });
             let parsing = tokio::task::spawn_blocking(move || {
-                let result = pass.feed(&mut current, &chunk.bytes, rejected);
-                (pass, current, result)
+                let result = records.read(&chunk.bytes);
+                (records, result)
             });
-            let result;
-            (hashers[owners[index]], (pass, current, result)) =
+            let (digest, (records, result)) =
                 tokio::try_join!(hashing, parsing).map_err(|error| RunError::Defect(error.to_string()))?;
+            let current = Open { digest, records, begins_file };
             let problem = match result {
-                Ok(()) if !last => {
+                Ok(()) if !chunk.last => {
                     open = Some((index, current));
                     continue;
                 }
-                Ok(()) => pass.close(current, expected[index], rejected).err(),
+                Ok(()) => tally.close(source, current).err(),
                 Err(problem) => Some(problem),
             };
             if let Some(problem) = problem {
-                pass.drop_source(kind, problem)?;
+                tally.drop_source(source, problem)?;
                 skip = Some(index);
             }
         };
         match failed {
             None => break,
-            Some((index, error))
-                if matches!(
-                    error.kind(),
-                    ErrorKind::NotFound | ErrorKind::Changed | ErrorKind::Damaged | ErrorKind::Invalid
-                ) =>
-            {
-                pass.drop_source(names[index], error.to_string())?;
+            Some((index, error)) if decides(&error) => {
+                tally.drop_source(&sources[index], error.to_string())?;
                 open = None;
                 from = index + 1;
             }
             Some((_, error)) => return Err(error.into()),
         }
     }
-    for (one, hasher) in finals.iter_mut().zip(hashers) {
-        one.sha256 = hex(&hasher.finalize());
-    }
-    Ok(pass.found)
+    Ok(())
 }
 
-/// The accounts while they are being read.
-#[derive(Debug)]
-struct Pass {
-    format: Format,
-    lines: u64,
-    found: Found,
-}
-
-impl Pass {
-    fn open(&self) -> Open {
-        Open { reader: RecordReader::of_written(self.format), added: Found::default() }
-    }
-
-    fn feed(&self, open: &mut Open, bytes: &[u8], rejected: bool) -> Result<(), Problem> {
-        let Open { reader, added } = open;
-        reader.feed(bytes, |_, head| {
-            let ordinal = head.ordinal;
-            if u64::from(ordinal.get()) >= self.lines {
-                return Err(format!("ordinal {ordinal} is not in the input"));
-            }
-            if rejected != (head.outcome == OutcomeKind::Rejected) {
-                return Err(format!("a record of the outcome `{}` does not belong there", head.outcome));
-            }
-            let own = if rejected { &mut added.seen_rejected } else { &mut added.seen };
-            if !own.insert(ordinal) {
-                added.repeated.insert(ordinal);
-                return Ok(());
-            }
-            if !rejected {
-                added.outcomes.count(head.outcome);
-                added.ids_lost |= head.id.is_none();
-            }
-            added.identity.add(ordinal, head.id);
-            Ok(())
-        })
-    }
-
-    /// Takes over what a whole source adds.
-    fn close(&mut self, open: Open, expected: (Checksum, u64), rejected: bool) -> Result<(), Problem> {
-        let Open { reader, added } = open;
-        let (checksum, records) = reader.finish()?;
-        if checksum != expected.0 || records != expected.1 {
-            return Err(format!(
-                "{records} records, {} bytes, CRC32C {} instead of {} records, {} bytes, CRC32C {}",
-                checksum.size_bytes,
-                Crc32c(checksum.crc32c),
-                expected.1,
-                expected.0.size_bytes,
-                Crc32c(expected.0.crc32c)
-            ));
-        }
-        if rejected && !added.repeated.is_empty() {
-            return Err("a rejected line is recorded twice".to_owned());
-        }
-        let found = &mut self.found;
-        // Sets are compared as a whole, which takes less than looking each line up in what was seen before.
-        for before in [&found.seen, &found.seen_rejected] {
-            for own in [&added.seen, &added.seen_rejected] {
-                if !own.is_disjoint(before) {
-                    let both: OrdinalSet = own.iter().filter(|ordinal| before.contains(*ordinal)).collect();
-                    found.repeated.unite(&both);
-                }
-            }
-        }
-        found.seen.unite(&added.seen);
-        found.seen_rejected.unite(&added.seen_rejected);
-        found.repeated.unite(&added.repeated);
-        found.outcomes.add(added.outcomes);
-        found.identity.merge(added.identity);
-        found.ids_lost |= added.ids_lost;
-        Ok(())
-    }
-
-    /// A part that does not hold is dropped; without the rejected records nothing can be published.
-    fn drop_source(&mut self, name: SourceName<'_>, problem: Problem) -> Result<(), RunError> {
-        match name {
-            SourceName::Part(_, part) => {
-                tracing::error!(%part, problem, "a listed part is dropped");
-                self.found.dropped.insert(part);
-                Ok(())
-            }
-            SourceName::Rejected(name) => Err(RunError::Damaged { name: name.to_owned(), problem }),
-        }
-    }
+/// Whether a failed read says that the object is not there as it was listed; other failures may pass.
+fn decides(error: &StorageError) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Changed | ErrorKind::Damaged | ErrorKind::Invalid)
 }

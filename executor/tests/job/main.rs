@@ -8,6 +8,7 @@ mod faults;
 mod launch;
 mod outcomes;
 mod providers;
+mod reading_ahead;
 mod refusals;
 mod repairs;
 mod scenario;
