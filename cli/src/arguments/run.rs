@@ -78,7 +78,7 @@ pub(crate) struct RunArguments {
     /// Most requests in flight [default: what the memory limit allows, at least 200]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub(crate) max_in_flight: Option<NonZeroU32>,
-    /// Attempts before a line fails; refusals for the rate do not count [default: 8]
+    /// Attempts before a line fails; refusals for rate or load do not count [default: 8]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub(crate) max_attempts: Option<NonZeroU32>,
     /// Completion window from the first start, such as 24h; then the rest is recorded as expired [default: none]

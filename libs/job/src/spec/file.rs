@@ -191,7 +191,7 @@ pub struct Limits {
     pub max_in_flight: Option<NonZeroU32>,
     /// Bounds for single models, within those of the job.
     pub per_model: BTreeMap<String, ModelLimits>,
-    /// How often a line is tried before it fails; refusals for the rate do not count. The default, with the default
+    /// How often a line is tried before it fails; refusals for rate or load do not count. The default, with the default
     /// waits, outlasts an outage of two minutes on average.
     pub max_attempts: NonZeroU32,
     /// How long to wait between attempts.
