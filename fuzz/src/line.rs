@@ -6,7 +6,7 @@ use bytes::Bytes;
 use penstock_batchfile::{
     Body, DecodedId, Endpoint, Format, LineName, Ordinal, OutcomeKind, Position, RawId, RecordHead,
     RecordWriter, Rejection, RejectionCode, Request, Rules, SYSTEM_PROMPT_PREFIX_BYTES, Undone, parse,
-    read_record, splice_model, system_prompt_prefix,
+    parse_validated, read_record, splice_model, system_prompt_prefix,
 };
 use penstock_executor::provider::Provider;
 use penstock_job::{
@@ -86,7 +86,7 @@ pub fn line_validation(data: &[u8]) {
 
 fn token<'a>(request: &Request<'a>) -> &'a str {
     match request.body {
-        Body::Prompt(token) | Body::OpenAi(token) => token.get(),
+        Body::Prompt(token) | Body::OpenAi(token) => token,
     }
 }
 
@@ -104,12 +104,14 @@ fn accepted(line: &[u8], request: &Request<'_>, job: &Job) {
     }
     recorded(line, request.id.token(), job.rules.format);
     sent(line, request, job);
-    let prefix = system_prompt_prefix(request).unwrap_or_default();
-    assert!(prefix.len() <= SYSTEM_PROMPT_PREFIX_BYTES);
-    if let Body::OpenAi(body) = request.body
-        && request.model.is_none()
-    {
-        spliced(body);
+    let again = parse_validated(line, &job.rules).expect("an accepted line can be read again");
+    assert_eq!(format!("{again:?}"), format!("{request:?}"), "the second reader agrees with the first");
+    if let Body::OpenAi(body) = request.body {
+        let prefix = system_prompt_prefix(body, job.rules.endpoint).unwrap_or_default();
+        assert!(prefix.len() <= SYSTEM_PROMPT_PREFIX_BYTES);
+        if request.model.is_none() {
+            spliced(body);
+        }
     }
 }
 
@@ -141,11 +143,11 @@ fn sent(line: &[u8], request: &Request<'_>, job: &Job) {
 }
 
 /// A model that is put into a body is its only change.
-fn spliced(body: &RawValue) {
+fn spliced(body: &str) {
     let mut bytes = Vec::new();
     splice_model(body, MODEL, &mut bytes);
     // Nesting deeper than the parser of values follows is not compared.
-    let Ok(before) = serde_json::from_str::<Map<String, Value>>(body.get()) else { return };
+    let Ok(before) = serde_json::from_str::<Map<String, Value>>(body) else { return };
     let mut after: Map<String, Value> = serde_json::from_slice(&bytes).expect("still an object");
     assert_eq!(after.remove("model"), Some(MODEL.into()));
     assert_eq!(after, before);

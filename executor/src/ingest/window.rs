@@ -8,7 +8,7 @@ use std::{
 };
 
 use penstock_batchfile::{
-    Content, Line, LineSplitter, Ordinal, Position, Rules, parse, system_prompt_prefix,
+    Body, Content, Line, LineSplitter, Ordinal, Position, Rules, parse_validated, system_prompt_prefix,
 };
 use penstock_job::OrdinalSet;
 use tokio::sync::OwnedSemaphorePermit;
@@ -143,9 +143,12 @@ impl Contents {
         let length = u32::try_from(bytes.len()).expect("a line is shorter than 4 GiB");
         // A line that validation accepted and that cannot be read now is planned all the same: whoever sends it reads
         // it once more and records why that failed.
-        let request = parse(bytes, &self.rules).ok();
+        let request = parse_validated(bytes, &self.rules);
         let model = request.as_ref().and_then(|request| request.model.as_deref()).or(self.model.as_deref());
-        let prefix = request.as_ref().and_then(system_prompt_prefix);
+        let prefix = request.as_ref().and_then(|request| match request.body {
+            Body::OpenAi(body) => system_prompt_prefix(body, request.endpoint),
+            Body::Prompt(_) => None,
+        });
         self.planner.add(
             model.unwrap_or_default(),
             prefix.as_deref().unwrap_or_default(),

@@ -167,7 +167,7 @@ fn body_of_hello(kind: ProviderKind, change: impl FnOnce(&mut penstock_job::JobS
     let input = penstock_job::spec::CanonicalInput { uri: "in.jsonl".to_owned(), generation: "1".to_owned() };
     let spec = spec.canonical(input, penstock_batchfile::Format::Prompts).unwrap();
     let prompt = serde_json::value::to_raw_value("hello").unwrap();
-    serde_json::from_slice(&Dialect::of(&spec).frame(&spec).with(&prompt)).unwrap()
+    serde_json::from_slice(&Dialect::of(&spec).frame(&spec).with(prompt.get())).unwrap()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A dialect makes one frame for a job; each prompt is put into it as its own JSON string token, which is never decoded.
 
 use bytes::Bytes;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 /// What stands around a prompt's token.
 #[derive(Debug)]
@@ -25,10 +25,9 @@ impl Frame {
         Self { before, is_open: true, after }
     }
 
-    /// The body for a prompt.
-    pub(super) fn with(&self, prompt: &RawValue) -> Bytes {
-        let token = prompt.get();
-        let token = if self.is_open { token.strip_prefix('"').unwrap_or(token) } else { token };
+    /// The body for a prompt, given as its JSON string token.
+    pub(super) fn with(&self, prompt: &str) -> Bytes {
+        let token = if self.is_open { prompt.strip_prefix('"').unwrap_or(prompt) } else { prompt };
         [self.before.as_str(), token, self.after.as_str()].concat().into()
     }
 }

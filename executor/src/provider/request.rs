@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use penstock_batchfile::{Body, Rejection, Rules, parse, splice_model};
+use penstock_batchfile::{Body, Rejection, Rules, parse, parse_validated, splice_model};
 use penstock_job::CanonicalSpec;
 use serde_json::value::RawValue;
 
@@ -49,7 +49,10 @@ impl Composer {
 
     /// Makes the body for `line`, which validation has let through.
     pub(super) fn compose<'a>(&'a self, line: &'a Bytes) -> Result<Composed<'a>, Rejection> {
-        let request = parse(line, &self.rules)?;
+        let request = match parse_validated(line, &self.rules) {
+            Some(request) => request,
+            None => parse(line, &self.rules)?,
+        };
         let id = request.id.token();
         let body = match request.body {
             Body::Prompt(prompt) => self.frame.with(prompt),
@@ -62,14 +65,14 @@ impl Composer {
     }
 
     /// The line's own body, as a slice of the line unless the model has to be put in.
-    fn openai(&self, line: &Bytes, body: &RawValue, names_model: bool) -> Bytes {
+    fn openai(&self, line: &Bytes, body: &str, names_model: bool) -> Bytes {
         match &self.model {
             Some(model) if !names_model => {
                 let mut spliced = Vec::new();
                 splice_model(body, model, &mut spliced);
                 spliced.into()
             }
-            _ => line.slice_ref(body.get().as_bytes()),
+            _ => line.slice_ref(body.as_bytes()),
         }
     }
 }

@@ -82,7 +82,7 @@ fn detected_in(line: &[u8]) -> Option<Detected> {
         [false, true, ..] | [false, false, false, true] => Format::OpenAi,
         [..] => return None,
     };
-    let url = url.filter(|_| format == Format::OpenAi).and_then(text_of);
+    let url = url.filter(|_| format == Format::OpenAi).and_then(|url| text_of(url.get()));
     Some(Detected { format, endpoint: url.and_then(|url| url.parse().ok()) })
 }
 

@@ -88,7 +88,7 @@ fn text(value: &RawValue) -> Result<DecodedId<'_>, Rejection> {
     if kind_of(value) != "a string" {
         return Err(Rejection::invalid_type(NAME, "a string", kind_of(value)));
     }
-    match text_of(value) {
+    match text_of(value.get()) {
         Some(text) if text.is_empty() => {
             Err(Rejection::invalid_id(NAME, "is empty; write a string that no other line has"))
         }

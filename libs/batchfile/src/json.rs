@@ -17,18 +17,18 @@ pub(crate) fn kind_of(value: &RawValue) -> &'static str {
     }
 }
 
-/// The text of a JSON string token; `None` when the token is no string or its escapes are no Unicode text.
-pub(crate) fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
-    let inner = string_content(value)?;
+/// The text of a JSON string token, given as it stands; `None` when the token is no string or its escapes are no Unicode text.
+pub fn text_of(token: &str) -> Option<Cow<'_, str>> {
+    let inner = string_content(token)?;
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
-    serde_json::from_str::<String>(value.get()).ok().map(Cow::Owned)
+    serde_json::from_str::<String>(token).ok().map(Cow::Owned)
 }
 
 /// What stands between the quotes of a JSON string token, escapes as written.
-pub(crate) fn string_content(value: &RawValue) -> Option<&str> {
-    value.get().strip_prefix('"')?.strip_suffix('"')
+pub(crate) fn string_content(token: &str) -> Option<&str> {
+    token.strip_prefix('"')?.strip_suffix('"')
 }
 
 /// Appends a value to a buffer.
@@ -63,9 +63,9 @@ mod tests {
 
     #[test]
     fn text_without_escapes_is_borrowed_and_with_escapes_decoded() {
-        assert!(matches!(text_of(token("\"\u{e9}\"")), Some(Cow::Borrowed("\u{e9}"))));
-        assert_eq!(text_of(token(r#""\u00e9\n""#)).as_deref(), Some("\u{e9}\n"));
-        assert_eq!(text_of(token(r#""\ud800""#)), None);
-        assert_eq!(text_of(token("7")), None);
+        assert!(matches!(text_of("\"\u{e9}\""), Some(Cow::Borrowed("\u{e9}"))));
+        assert_eq!(text_of(r#""\u00e9\n""#).as_deref(), Some("\u{e9}\n"));
+        assert_eq!(text_of(r#""\ud800""#), None);
+        assert_eq!(text_of("7"), None);
     }
 }

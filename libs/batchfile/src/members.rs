@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 pub(crate) struct Members<'a, const N: usize> {
     /// In the order of the names; the first where a name stands twice. `null` is a value, not an absence.
     pub(crate) values: [Option<&'a RawValue>; N],
-    /// The first of the names, in their order, that stands twice.
+    /// The first of the names that stands twice.
     pub(crate) duplicate: Option<&'static str>,
     /// The first member that was not asked for.
     pub(crate) unknown: Option<Cow<'a, str>>,
@@ -32,7 +32,7 @@ impl<'a, const N: usize> Members<'a, N> {
 
 /// Deserializes the members with these names.
 #[derive(Clone, Copy)]
-pub(crate) struct Named<const N: usize>(pub(crate) &'static [&'static str; N]);
+struct Named<const N: usize>(&'static [&'static str; N]);
 
 impl<'de, const N: usize> DeserializeSeed<'de> for Named<N> {
     type Value = Members<'de, N>;
@@ -51,13 +51,12 @@ impl<'de, const N: usize> Visitor<'de> for Named<N> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut members = Members { values: [None; N], duplicate: None, unknown: None };
-        let mut first_twice = N;
         while let Some(key) = map.next_key_seed(KeyAmong(self.0))? {
             match key {
                 Key::Known(index) => {
                     let value = map.next_value()?;
                     match &mut members.values[index] {
-                        Some(_) => first_twice = first_twice.min(index),
+                        Some(_) => members.duplicate = members.duplicate.or(Some(self.0[index])),
                         absent => *absent = Some(value),
                     }
                 }
@@ -67,7 +66,6 @@ impl<'de, const N: usize> Visitor<'de> for Named<N> {
                 }
             }
         }
-        members.duplicate = self.0.get(first_twice).copied();
         Ok(members)
     }
 }
@@ -132,10 +130,9 @@ mod tests {
 
     #[test]
     fn the_first_of_two_members_with_one_name_is_kept_and_the_name_reported() {
-        let members = read(r#"{"id":1,"body":2,"body":3}"#).unwrap();
+        let members = read(r#"{"id":1,"body":2,"body":3,"id":4}"#).unwrap();
         assert_eq!(members.values.map(|value| value.map(RawValue::get)), [Some("1"), Some("2")]);
         assert_eq!(members.duplicate, Some("body"));
-        assert_eq!(read(r#"{"id":1,"body":2,"body":3,"id":4}"#).unwrap().duplicate, Some("id"));
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn number(value: &RawValue) -> Option<Ordinal> {
 
 /// The ordinal at the end of `batch_req_<identity>_<epoch>_<ordinal>`.
 fn ordinal_in_name(name: &RawValue) -> Option<Ordinal> {
-    let (_, ordinal) = string_content(name)?.strip_prefix("batch_req_")?.rsplit_once('_')?;
+    let (_, ordinal) = string_content(name.get())?.strip_prefix("batch_req_")?.rsplit_once('_')?;
     ordinal.parse().ok().map(Ordinal::new)
 }
 

@@ -2,56 +2,52 @@
 //!
 //! Tolerant: a body that it does not understand has no system prompt. Judging bodies is the provider's business.
 
-use std::{borrow::Cow, fmt};
-
-use serde::de::{Deserializer, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use crate::{
-    Endpoint, Request,
+    Endpoint,
     json::{string_content, text_of},
-    members::{Members, Named},
+    skim::{elements, members},
 };
 
 /// How much of a system prompt is looked at, in bytes.
 pub const SYSTEM_PROMPT_PREFIX_BYTES: usize = 256;
 
-/// The first bytes of the system prompt of an OpenAI line, at most [`SYSTEM_PROMPT_PREFIX_BYTES`].
+/// The first bytes of the system prompt of an OpenAI body, at most [`SYSTEM_PROMPT_PREFIX_BYTES`].
 ///
 /// Chat completions: the text of the leading messages whose role is `system` or `developer`; responses:
 /// `instructions`; others have none. The bytes are those that stand in the JSON, with escapes as written: what one
-/// program wrote alike is alike here too, and a prompt in one piece is borrowed.
-pub fn system_prompt_prefix<'a>(request: &Request<'a>) -> Option<Cow<'a, [u8]>> {
+/// program wrote alike is alike here too, and a prompt in one piece is borrowed. `body` is that of a
+/// [`Body::OpenAi`](crate::Body::OpenAi).
+pub fn system_prompt_prefix(body: &str, endpoint: Endpoint) -> Option<Cow<'_, [u8]>> {
     let mut prefix = Prefix::default();
-    let prompt = request.prompt?;
-    match request.endpoint {
+    match endpoint {
         Endpoint::ChatCompletions => {
-            each_element(prompt, &["role", "content"], |[role, content]| {
-                push_message(&mut prefix, role?, content?)
-            });
+            let [messages] = members(body, &["messages"])?;
+            let _ = elements(messages?).try_for_each(|message| push_message(&mut prefix, message));
         }
         Endpoint::Responses => {
-            let _ = prefix.push(prompt);
+            let [instructions] = members(body, &["instructions"])?;
+            let _ = prefix.push(instructions?);
         }
         Endpoint::Completions | Endpoint::Embeddings | Endpoint::Moderations => {}
     }
     (!prefix.0.is_empty()).then_some(prefix.0)
 }
 
-/// Takes the text of a message; `None` behind the last one of interest.
-fn push_message<'a>(prefix: &mut Prefix<'a>, role: &'a RawValue, content: &'a RawValue) -> Option<()> {
+/// Takes the text of a message; breaks behind the last one of interest.
+fn push_message<'a>(prefix: &mut Prefix<'a>, message: &'a str) -> ControlFlow<()> {
+    let Some([Some(role), Some(content)]) = members(message, &["role", "content"]) else {
+        return ControlFlow::Break(());
+    };
     if !text_of(role).is_some_and(|role| role == "system" || role == "developer") {
-        return None;
+        return ControlFlow::Break(());
     }
     if string_content(content).is_some() {
         return prefix.push(content);
     }
-    let mut more = Some(());
-    each_element(content, &["text"], |[text]| {
-        more = text.map_or(Some(()), |text| prefix.push(text));
-        more
-    });
-    more
+    let mut texts = elements(content).filter_map(|part| members(part, &["text"]).and_then(|[text]| text));
+    texts.try_for_each(|text| prefix.push(text))
 }
 
 /// The bytes taken so far.
@@ -59,8 +55,8 @@ fn push_message<'a>(prefix: &mut Prefix<'a>, role: &'a RawValue, content: &'a Ra
 struct Prefix<'a>(Cow<'a, [u8]>);
 
 impl<'a> Prefix<'a> {
-    /// Adds a string token; `None` when nothing more fits.
-    fn push(&mut self, token: &'a RawValue) -> Option<()> {
+    /// Adds a string token; breaks when nothing more fits.
+    fn push(&mut self, token: &'a str) -> ControlFlow<()> {
         let text = string_content(token).unwrap_or_default().as_bytes();
         let room = SYSTEM_PROMPT_PREFIX_BYTES - self.0.len();
         let text = &text[..text.len().min(room)];
@@ -69,60 +65,16 @@ impl<'a> Prefix<'a> {
         } else {
             self.0.to_mut().extend_from_slice(text);
         }
-        (text.len() < room).then_some(())
-    }
-}
-
-/// Visits these members of each element of a JSON array of objects, as long as `visit` returns something.
-fn each_element<'a, const N: usize>(
-    array: &'a RawValue,
-    names: &'static [&'static str; N],
-    visit: impl FnMut([Option<&'a RawValue>; N]) -> Option<()>,
-) {
-    let mut deserializer = serde_json::Deserializer::from_str(array.get());
-    // The visitor has what it wants, whatever comes behind the last element that it looked at.
-    let _: Result<(), serde_json::Error> = deserializer.deserialize_seq(Elements(names, visit));
-}
-
-struct Elements<F, const N: usize>(&'static [&'static str; N], F);
-
-impl<'de, F, const N: usize> Visitor<'de> for Elements<F, N>
-where
-    F: FnMut([Option<&'de RawValue>; N]) -> Option<()>,
-{
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
-        while let Some(Members { values, .. }) = elements.next_element_seed(Named(self.0))? {
-            if (self.1)(values).is_none() {
-                break;
-            }
-        }
-        Ok(())
+        if text.len() == room { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, Rules, parse};
-
-    fn line(body: &str) -> String {
-        format!(r#"{{"custom_id":"a","body":{body}}}"#)
-    }
-
-    fn request(line: &str, endpoint: Endpoint) -> Request<'_> {
-        let rules = Rules { format: Format::OpenAi, endpoint, has_model: true, strict: false };
-        parse(line.as_bytes(), &rules).unwrap()
-    }
 
     fn prefix(body: &str, endpoint: Endpoint) -> Option<String> {
-        let line = line(body);
-        let prefix = system_prompt_prefix(&request(&line, endpoint))?;
+        let prefix = system_prompt_prefix(body, endpoint)?;
         Some(String::from_utf8(prefix.into_owned()).unwrap())
     }
 
@@ -150,13 +102,12 @@ mod tests {
             r#"{{"messages":[{{"role":"system","content":"{}"}},{{"role":"system","content":"b"}}]}}"#,
             "a".repeat(300)
         );
-        let line = line(&body);
-        let prefix = system_prompt_prefix(&request(&line, Endpoint::ChatCompletions));
+        let prefix = system_prompt_prefix(&body, Endpoint::ChatCompletions);
         assert!(
             matches!(&prefix, Some(Cow::Borrowed(bytes)) if *bytes == [b'a'; SYSTEM_PROMPT_PREFIX_BYTES])
         );
         let pieces = format!(
-            r#"[{{"role":"system","content":[{{"x":"x"}},{{"text":"b"}},{{"text":"{}"}}]}}]"#,
+            r#"[{{"role":"system","content":["x",{{"text":"b"}},{{"text":"{}"}}]}}]"#,
             "a".repeat(300)
         );
         assert_eq!(chat(&pieces), Some(format!("b{}", "a".repeat(255))));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use penstock_batchfile::{Endpoint, Format, Tokens};
+use penstock_batchfile::{Endpoint, Format, Tokens, skim, text_of};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -24,99 +24,60 @@ pub(in crate::provider) fn read(
     endpoint: Endpoint,
     format: Format,
 ) -> Result<Reply<'_>, NoReply> {
-    let top: Top<'_> = object(body)?;
+    let body: &RawValue = object(body)?;
+    let top = Top::of(body).ok_or(NoReply::Invalid)?;
     if top.is_refusal() {
         return Err(NoReply::Refusal);
     }
     let response = match format {
-        Format::OpenAi => Cow::Borrowed(serde_json::from_slice(body).map_err(|_| NoReply::Invalid)?),
+        Format::OpenAi => Cow::Borrowed(body),
         Format::Prompts => text(&top, endpoint)?,
     };
     Ok(Reply { response, tokens: tokens(top.usage) })
 }
 
-#[derive(Deserialize)]
+/// The members of a body that matter, as JSON.
 struct Top<'a> {
-    #[serde(borrow)]
-    choices: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow)]
-    data: Option<&'a RawValue>,
-    #[serde(borrow)]
-    results: Option<&'a RawValue>,
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
-    #[serde(borrow)]
-    error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
-    #[serde(borrow)]
-    incomplete_details: Option<&'a RawValue>,
+    choices: Option<&'a str>,
+    output: Option<&'a str>,
+    has_other_result: bool,
+    usage: Option<&'a str>,
+    error: Option<&'a str>,
+    status: Option<&'a str>,
+    incomplete_details: Option<&'a str>,
 }
 
-impl Top<'_> {
+impl<'a> Top<'a> {
+    fn of(body: &'a RawValue) -> Option<Self> {
+        let names =
+            ["choices", "output", "data", "results", "usage", "error", "status", "incomplete_details"];
+        let members = skim::members(body.get(), &names)?;
+        let [choices, output, data, results, usage, error, status, incomplete_details] =
+            members.map(|member| member.filter(|value| *value != "null"));
+        let has_other_result = data.or(results).is_some();
+        Some(Self { choices, output, has_other_result, usage, error, status, incomplete_details })
+    }
+
     /// Some gateways send their refusals as 200, and a response can fail after it was accepted.
     fn is_refusal(&self) -> bool {
-        let has_result = [self.choices, self.output, self.data, self.results].iter().any(Option::is_some);
-        let has_failed = self.status.is_some_and(|status| status.get() == "\"failed\"");
-        self.error.is_some() && (!has_result || has_failed)
+        let has_result = self.choices.or(self.output).is_some() || self.has_other_result;
+        self.error.is_some() && (!has_result || self.status == Some("\"failed\""))
     }
 }
 
-#[derive(Deserialize)]
-struct ChatChoice<'a> {
-    #[serde(borrow)]
-    message: Option<Message<'a>>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct CompletionChoice<'a> {
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    finish_reason: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct OutputItem<'a> {
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow, rename = "type")]
-    kind: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow)]
-    refusal: Option<&'a RawValue>,
-}
-
 fn text<'a>(top: &Top<'a>, endpoint: Endpoint) -> Result<Cow<'a, RawValue>, NoReply> {
+    let choice =
+        |names| skim::members(top.choices.and_then(|choices| skim::elements(choices).next())?, names);
     let (text, finish) = match endpoint {
-        Endpoint::ChatCompletions => first::<ChatChoice<'_>>(top.choices)
-            .map(|choice| (choice.message.as_ref().and_then(message_text), choice.finish_reason))
+        Endpoint::ChatCompletions => choice(&["message", "finish_reason"])
+            .map(|[message, finish]| (message.and_then(message_text), finish.and_then(text_of)))
             .unwrap_or_default(),
-        Endpoint::Completions => first::<CompletionChoice<'_>>(top.choices)
-            .map(|choice| {
-                (choice.text.filter(|text| is_string(text)).map(Cow::Borrowed), choice.finish_reason)
-            })
+        Endpoint::Completions => choice(&["text", "finish_reason"])
+            .map(|[text, finish]| (text.and_then(string).map(Cow::Borrowed), finish.and_then(text_of)))
             .unwrap_or_default(),
         Endpoint::Responses => {
-            let status = top.status.and_then(|status| serde_json::from_str(status.get()).ok());
-            (output_text(top.output), incomplete_reason(top.incomplete_details).or(status))
+            let status = top.status.and_then(text_of);
+            (top.output.and_then(output_text), incomplete_reason(top.incomplete_details).or(status))
         }
         // A job of prompts has no such endpoint.
         Endpoint::Embeddings | Endpoint::Moderations => (None, None),
@@ -127,46 +88,39 @@ fn text<'a>(top: &Top<'a>, endpoint: Endpoint) -> Result<Cow<'a, RawValue>, NoRe
     text.ok_or_else(|| NoReply::NoText { finish: finish.map(Cow::into_owned) })
 }
 
-fn message_text<'a>(message: &Message<'a>) -> Option<Cow<'a, RawValue>> {
-    let content = message.content.and_then(|content| match content.get().as_bytes().first() {
-        Some(b'"') => Some(Cow::Borrowed(content)),
-        Some(b'[') => joined(&part_texts(content)),
-        _ => None,
+fn message_text(message: &str) -> Option<Cow<'_, RawValue>> {
+    let [content, refusal] = skim::members(message, &["content", "refusal"])?;
+    let text = content.and_then(|content| match string(content) {
+        Some(text) => Some(Cow::Borrowed(text)),
+        None => joined(&part_texts(content).collect::<Vec<_>>()),
     });
-    content.or_else(|| message.refusal.filter(|refusal| is_string(refusal)).map(Cow::Borrowed))
+    text.or_else(|| refusal.and_then(string).map(Cow::Borrowed))
 }
 
-fn output_text(output: Option<&RawValue>) -> Option<Cow<'_, RawValue>> {
-    let items: Vec<OutputItem<'_>> = serde_json::from_str(output?.get()).ok()?;
-    let texts: Vec<&RawValue> = items
-        .into_iter()
-        .filter(|item| item.kind.as_deref() == Some("message"))
-        .filter_map(|item| item.content)
-        .flat_map(part_texts)
-        .collect();
+fn output_text(output: &str) -> Option<Cow<'_, RawValue>> {
+    let messages = skim::elements(output)
+        .filter_map(|item| skim::members(item, &["type", "content"]))
+        .filter(|[kind, _]| kind.and_then(text_of).as_deref() == Some("message"));
+    let texts: Vec<&RawValue> = messages.filter_map(|[_, content]| content).flat_map(part_texts).collect();
     joined(&texts)
 }
 
 /// The string tokens of the text parts; parts of another kind, such as a model's thoughts, have neither member.
-fn part_texts(parts: &RawValue) -> Vec<&RawValue> {
-    let parts: Vec<Part<'_>> = serde_json::from_str(parts.get()).unwrap_or_default();
-    parts.into_iter().filter_map(|part| part.text.or(part.refusal)).filter(|text| is_string(text)).collect()
+fn part_texts(parts: &str) -> impl Iterator<Item = &RawValue> {
+    skim::elements(parts)
+        .filter_map(|part| skim::members(part, &["text", "refusal"]))
+        .filter_map(|[text, refusal]| string(text.or(refusal)?))
+}
+
+/// A value that is a string.
+fn string(value: &str) -> Option<&RawValue> {
+    serde_json::from_str::<&RawValue>(value).ok().filter(|value| is_string(value))
 }
 
 /// Why a response is not complete.
-fn incomplete_reason(details: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct Details<'a> {
-        #[serde(borrow)]
-        reason: Option<Cow<'a, str>>,
-    }
-    serde_json::from_str::<Option<Details<'_>>>(details?.get()).ok()??.reason
-}
-
-/// The first element of an array, read as far as it can be.
-fn first<'a, T: Deserialize<'a>>(array: Option<&'a RawValue>) -> Option<T> {
-    let elements: Vec<&RawValue> = serde_json::from_str(array?.get()).ok()?;
-    serde_json::from_str(elements.first()?.get()).ok()
+fn incomplete_reason(details: Option<&str>) -> Option<Cow<'_, str>> {
+    let [reason] = skim::members(details?, &["reason"])?;
+    reason.and_then(text_of)
 }
 
 #[derive(Deserialize, Default)]
@@ -178,8 +132,8 @@ struct Usage {
     output_tokens: Option<u64>,
 }
 
-fn tokens(usage: Option<&RawValue>) -> Tokens {
-    let usage: Usage = usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default();
+fn tokens(usage: Option<&str>) -> Tokens {
+    let usage: Usage = usage.and_then(|usage| serde_json::from_str(usage).ok()).unwrap_or_default();
     Tokens {
         input: usage.prompt_tokens.or(usage.input_tokens),
         output: usage.completion_tokens.or(usage.output_tokens),

@@ -1,0 +1,224 @@
+//! Finds its way in JSON that is known to be well-formed, without checking it again: what is not asked for is passed
+//! over, strings at the speed of memory.
+//!
+//! Owns the second look at a text. On a text that is not well-formed it finds nothing or something, and never fails in
+//! another way. Whoever has not seen the text checked reads it with `members`.
+
+use memchr::memchr2;
+
+use crate::json::{string_content, text_of};
+
+/// Bytes of a string that are looked at one by one.
+const SHORT: usize = 24;
+
+/// The members with these names, each as its JSON text; the first where a name stands twice. `None`: no object.
+pub fn members<'a, const N: usize>(object: &'a str, names: &[&str; N]) -> Option<[Option<&'a str>; N]> {
+    let mut skim = Skim { text: object, at: 0 };
+    skim.expect(b'{')?;
+    let mut found = [None; N];
+    while skim.another(b'}')? {
+        let name = skim.value()?;
+        skim.expect(b':')?;
+        let value = skim.value()?;
+        let plain = string_content(name)?;
+        let index = match index_of(names, plain) {
+            None if plain.contains('\\') => index_of(names, &text_of(name)?),
+            index => index,
+        };
+        if let Some(found @ None) = index.map(|index| &mut found[index]) {
+            *found = Some(value);
+        }
+    }
+    Some(found)
+}
+
+fn index_of(names: &[&str], name: &str) -> Option<usize> {
+    names.iter().position(|known| *known == name)
+}
+
+/// The elements of an array, each as its JSON text. They end at the first place that is none.
+pub fn elements(array: &str) -> impl Iterator<Item = &str> {
+    let mut skim = Skim { text: array, at: 0 };
+    let mut is_open = skim.expect(b'[').is_some();
+    std::iter::from_fn(move || {
+        is_open = is_open && skim.another(b']').unwrap_or(false);
+        if is_open { skim.value() } else { None }
+    })
+}
+
+/// A place in a text.
+struct Skim<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Skim<'a> {
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blank = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))?;
+        self.at += blank;
+        Some(rest[blank])
+    }
+
+    fn expect(&mut self, wanted: u8) -> Option<()> {
+        (self.peek()? == wanted).then(|| self.at += 1)
+    }
+
+    /// Whether one more member or element comes before the end, which is passed over as commas are.
+    fn another(&mut self, end: u8) -> Option<bool> {
+        let mut next = self.peek()?;
+        if next == b',' {
+            self.at += 1;
+            next = self.peek()?;
+        }
+        Some(next != end)
+    }
+
+    /// Passes over a value and returns its text.
+    fn value(&mut self) -> Option<&'a str> {
+        let begin = match self.peek()? {
+            b'"' => {
+                let begin = self.at;
+                self.at += 1;
+                self.string()?;
+                begin
+            }
+            b'{' | b'[' => {
+                let begin = self.at;
+                self.nested()?;
+                begin
+            }
+            _ => {
+                let begin = self.at;
+                let rest = &self.text.as_bytes()[begin..];
+                let is_end =
+                    |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b' ' | b'\t' | b'\n' | b'\r');
+                self.at += rest.iter().position(is_end).unwrap_or(rest.len());
+                begin
+            }
+        };
+        self.text.get(begin..self.at).filter(|value| !value.is_empty())
+    }
+
+    /// Passes over a string, from behind its opening quote.
+    fn string(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        // Most strings are names, for which a search by vectors takes longer to begin than they have bytes.
+        for _ in 0..SHORT {
+            match bytes.get(self.at)? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(());
+                }
+                b'\\' => self.at += 2,
+                _ => self.at += 1,
+            }
+        }
+        loop {
+            let rest = bytes.get(self.at..)?;
+            let found = memchr2(b'"', b'\\', rest)?;
+            self.at += found + 1;
+            if rest[found] == b'"' {
+                return Some(());
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Passes over an object or an array, from its opening bracket.
+    fn nested(&mut self) -> Option<()> {
+        let mut depth = 0_usize;
+        loop {
+            let rest = self.text.as_bytes().get(self.at..)?;
+            let found = rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']'))?;
+            self.at += found + 1;
+            match rest[found] {
+                b'"' => self.string()?,
+                b'{' | b'[' => depth += 1,
+                _ => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Some(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::members::Members;
+
+    #[test]
+    fn members_are_found_in_any_order_and_kept_as_written() {
+        let text = r#" {"x":[1, "]"],"body":{ "a" : 1e2 , "b":["\"}"]},"i\u0064":null , "body":7,"n":-1.5} "#;
+        let found = members(text, &["id", "body", "n", "none"]).unwrap();
+        assert_eq!(found, [Some("null"), Some(r#"{ "a" : 1e2 , "b":["\"}"]}"#), Some("-1.5"), None]);
+        assert_eq!(members("{}", &["id"]), Some([None]));
+    }
+
+    #[test]
+    fn elements_come_one_after_another() {
+        let found: Vec<_> = elements(r#" [1, "a,]" , [2,[3]] ,{"x":[]},null ] "#).collect();
+        assert_eq!(found, ["1", r#""a,]""#, "[2,[3]]", r#"{"x":[]}"#, "null"]);
+        assert_eq!(elements("[]").count(), 0);
+        assert_eq!(elements("{}").count(), 0);
+    }
+
+    #[test]
+    fn deep_nesting_does_not_exhaust_the_stack() {
+        let text = format!(r#"{{"x":{}{}}}"#, "[".repeat(500_000), "]".repeat(500_000));
+        assert_eq!(members(&text, &["x"]).unwrap()[0].map(str::len), Some(1_000_000));
+    }
+
+    /// JSON of many shapes, with white space and escapes where they may stand.
+    fn json() -> impl Strategy<Value = String> {
+        let blank = "[ \t\n\r]{0,2}";
+        let scalar = prop_oneof![
+            Just("null".to_owned()),
+            Just("true".to_owned()),
+            any::<f64>()
+                .prop_filter("finite", |number| number.is_finite())
+                .prop_map(|number| format!("{number:e}")),
+            any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+            Just(r#""\u00e9\\\"{[""#.to_owned()),
+        ];
+        scalar.prop_recursive(4, 32, 5, move |inner| {
+            let name = prop_oneof![Just("id".to_owned()), Just(r"i\u0064".to_owned()), "[a-d]{0,2}"];
+            let member = (name, blank, inner.clone(), blank).prop_map(|(name, before, value, after)| {
+                format!("{before}\"{name}\"{after}:{before}{value}{after}")
+            });
+            prop_oneof![
+                prop::collection::vec(member, 0..5).prop_map(|members| format!("{{{}}}", members.join(","))),
+                (prop::collection::vec(inner, 0..5), blank).prop_map(|(elements, blank)| format!(
+                    "[{}]",
+                    elements.join(&format!("{blank},{blank}"))
+                )),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_well_formed_is_read_as_the_parser_reads_it(text in json()) {
+            let parsed = Members::<3>::read(&text, &["id", "a", "b"]).ok();
+            let expected = parsed.map(|members| members.values.map(|value| value.map(RawValue::get)));
+            prop_assert_eq!(members(&text, &["id", "a", "b"]), expected);
+            let parsed: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
+            let expected: Vec<&str> = parsed.into_iter().map(RawValue::get).collect();
+            prop_assert_eq!(elements(&text).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn no_text_is_a_reason_to_panic(text in r#"([\[\]{}:,"\\ a1é]|null){0,40}"#) {
+            let _ = members(&text, &["a"]);
+            prop_assert!(elements(&text).count() <= text.len());
+        }
+    }
+}
