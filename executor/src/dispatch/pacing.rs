@@ -171,7 +171,7 @@ impl Pacing {
         let own = self.limits.rpm.is_some() || self.limits.tpm.is_some();
         match self.mode {
             Mode::Fixed => own.then_some(Reason::AtOwnLimit),
-            Mode::Aimd => {
+            Mode::Aimd | Mode::Adaptive => {
                 let refused = learners.models.values().any(|model| model.learner.gauges().refusals > 0);
                 Some(if refused { Reason::RunningAtLimit } else { Reason::Learning })
             }

@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// No key sends more requests a minute than this: a job that believed it would storm the provider.
-const HIGHEST_RPM: f64 = 1e7;
+pub(crate) const HIGHEST_RPM: f64 = 1e7;
 
 /// The longest name of a model that is noted, in bytes. It comes from a line of the input, and may be anything.
 const LONGEST_NAME: usize = 512;

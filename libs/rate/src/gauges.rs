@@ -12,6 +12,10 @@ pub struct Gauges {
     pub p95_tokens: Option<u32>,
     /// Rate refusals so far, those before a resume included.
     pub refusals: u64,
+    /// Requests per minute that mode `adaptive` found out from refusals to be allowed; absent while none came.
+    pub learned_rpm: Option<f64>,
+    /// Requests per minute that the provider states to allow, as far as mode `adaptive` believes it.
+    pub stated_rpm: Option<f64>,
     /// Requests without a final verdict.
     pub in_flight: u32,
 }

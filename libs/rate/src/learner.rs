@@ -7,20 +7,22 @@ use std::time::Duration;
 
 use crate::event::{Cost, RequestId, Verdict, Wait};
 use crate::gauges::Gauges;
-use crate::in_flight::InFlight;
+use crate::in_flight::{Flight, InFlight};
 use crate::journal::{Decision, Journal};
+use crate::knee::Saturation;
 use crate::limits::Limits;
 use crate::mode::Mode;
 use crate::percentile::RecentOutputs;
 use crate::policy::Policy;
 use crate::profile::Profile;
+use crate::sharing::Shared;
 use crate::snapshot::{Record, RestoreError, Snapshot};
 
 /// Decides when requests to one provider, model and key may go.
 ///
 /// The caller reports each request with [`sent`](Self::sent) and its fate with [`verdict`](Self::verdict), and asks
-/// [`next`](Self::next) before sending another. Each call takes constant time; memory is about 30 kB and up to
-/// 18 bytes per request in flight.
+/// [`next`](Self::next) before sending another. Each call takes constant time; memory is about 50 kB and up to
+/// 80 bytes per request in flight.
 #[derive(Clone, Debug)]
 pub struct Learner {
     /// The newest clock reading.
@@ -38,8 +40,8 @@ pub struct Learner {
 
 impl Learner {
     /// A learner that knows nothing but the user's limits.
-    pub fn new(mode: Mode, _profile: Profile, limits: Limits, now: Duration) -> Self {
-        let policy = Policy::new(mode, limits, now);
+    pub fn new(mode: Mode, profile: Profile, limits: Limits, now: Duration) -> Self {
+        let policy = Policy::new(mode, profile, limits, now);
         let mut journal = Journal::default();
         journal.record(Duration::ZERO, format!("started: {}", policy.explain()));
         Self {
@@ -59,13 +61,13 @@ impl Learner {
     pub fn restore(
         snapshot: &Snapshot,
         mode: Mode,
-        _profile: Profile,
+        profile: Profile,
         limits: Limits,
         now: Duration,
     ) -> Result<Self, RestoreError> {
         let record = snapshot.open(mode)?;
         let outputs = RecentOutputs::from_iter(record.output_tokens);
-        let policy = Policy::restore(&record.policy, limits, outputs.p95(), now);
+        let policy = Policy::restore(&record.policy, profile, limits, outputs.p95(), now);
         let mut journal = Journal::from(record.decisions);
         journal.record(record.age, format!("resumed: {}", policy.explain()));
         Ok(Self {
@@ -94,50 +96,90 @@ impl Learner {
     /// A request has gone out.
     pub fn sent(&mut self, now: Duration, id: RequestId, cost: Cost) {
         let now = self.advance(now);
-        self.in_flight.insert(id);
+        self.in_flight.insert(id, Flight { sent_at: now, cost });
         self.policy.sent(now, cost);
     }
 
     /// Something became of a request. A verdict on a request that is not in flight is ignored.
     pub fn verdict(&mut self, now: Duration, id: RequestId, verdict: Verdict) {
         let now = self.advance(now);
-        if matches!(verdict, Verdict::Admitted { .. }) || !self.in_flight.remove(id) {
-            return;
-        }
+        let is_final = !matches!(verdict, Verdict::Admitted { .. });
+        let flight = if is_final { self.in_flight.remove(id) } else { self.in_flight.get(id) };
+        let Some(flight) = flight else { return };
         match verdict {
+            Verdict::Succeeded { output_tokens, .. } => self.outputs.record(output_tokens),
+            Verdict::Refused { .. } => self.refusals = self.refusals.saturating_add(1),
             Verdict::Admitted { .. }
             | Verdict::SlowDown { .. }
             | Verdict::Overloaded { .. }
             | Verdict::Lost => {}
-            Verdict::Succeeded { output_tokens, .. } => {
-                self.outputs.record(output_tokens);
-                self.policy.succeeded(now, self.outputs.p95());
-            }
-            Verdict::Refused { .. } => {
-                self.refusals = self.refusals.saturating_add(1);
-                if let Some(change) = self.policy.refused(now) {
-                    self.journal.record(self.age(now), change.to_string());
-                }
-            }
         }
+        let in_flight = self.in_flight.len();
+        let words = self.policy.verdict(now, flight, verdict, self.outputs.p95(), in_flight);
+        self.note(now, words);
+    }
+
+    /// What the jobs on the same key send to the same model, this one among them. Mode `adaptive` takes an equal part.
+    pub fn shared(&mut self, now: Duration, shared: Shared) {
+        let now = self.advance(now);
+        let words = self.policy.adaptive().map(|adaptive| adaptive.shared(now, shared));
+        self.note(now, words.unwrap_or_default());
+    }
+
+    /// What a server says of its queue. Mode `adaptive` keeps the queue short.
+    pub fn saturation(&mut self, now: Duration, saturation: Saturation) {
+        let now = self.advance(now);
+        let in_flight = self.in_flight.len();
+        let words = self.policy.adaptive().map(|adaptive| adaptive.saturation(now, saturation, in_flight));
+        self.note(now, words.unwrap_or_default());
+    }
+
+    /// An earlier job on the same key and model ran well with so many requests per minute. Mode `adaptive` starts
+    /// somewhat below.
+    pub fn remembered(&mut self, now: Duration, rpm: f64) {
+        let now = self.advance(now);
+        let words = self.policy.adaptive().map(|adaptive| adaptive.remembered(now, rpm));
+        self.note(now, words.unwrap_or_default());
+    }
+
+    /// Requests per minute that this job sends, for those that share its key; none in a mode that does not share.
+    pub fn rate_rpm(&self) -> Option<f64> {
+        match &self.policy {
+            Policy::Fixed(_) | Policy::Aimd(_) => None,
+            Policy::Adaptive(adaptive) => Some(adaptive.rate_rpm()),
+        }
+    }
+
+    /// Requests per minute that another job may start from; none as long as no limit was met.
+    pub fn found_rpm(&self) -> Option<f64> {
+        match &self.policy {
+            Policy::Fixed(_) | Policy::Aimd(_) => None,
+            Policy::Adaptive(adaptive) => adaptive.learned_rpm(),
+        }
+    }
+
+    /// The 95th percentile of the output tokens of recent answers.
+    pub fn p95_tokens(&self) -> Option<u32> {
+        self.outputs.p95()
     }
 
     /// When a request of this cost may go. A request counts only once it was [`sent`](Self::sent).
     ///
-    /// Both modes charge a request after it has gone, so its cost delays those behind it, not itself.
+    /// Every mode charges a request after it has gone, so its cost delays those behind it, not itself.
     pub fn next(&mut self, now: Duration, _cost: Cost) -> Wait {
         let now = self.advance(now);
-        if self.in_flight.is_full() {
+        let most = self.policy.most_in_flight();
+        if self.in_flight.is_full() || most.is_some_and(|most| self.in_flight.len() >= most) {
             return Wait::ForVerdict;
         }
-        let free_at = self.policy.free_at();
+        let free_at = self.policy.free_at(now);
         if free_at > now { Wait::Until(free_at) } else { Wait::Now }
     }
 
     /// When the rate will change by itself if nothing is reported until then. A caller that waits past this moment
     /// asks [`next`](Self::next) again then: it may be allowed to send earlier.
     pub fn changes_at(&self) -> Option<Duration> {
-        self.policy.changes_at()
+        self.policy.changes_at(self.clock)
     }
 
     /// The mode in which the rate is found.
@@ -148,11 +190,10 @@ impl Learner {
     /// The present state in numbers.
     pub fn gauges(&self) -> Gauges {
         Gauges {
-            rpm_target: self.policy.target(),
-            effective_rpm: self.policy.effective_rpm(),
             p95_tokens: self.outputs.p95(),
             refusals: self.refusals,
             in_flight: self.in_flight.len(),
+            ..self.policy.gauges(self.clock)
         }
     }
 
@@ -169,10 +210,17 @@ impl Learner {
     /// Takes over a clock reading, makes every change that is due by then, and returns the newest reading.
     fn advance(&mut self, now: Duration) -> Duration {
         self.clock = self.clock.max(now);
-        while let Some((at, change)) = self.policy.step(self.clock) {
-            self.journal.record(self.age(at), change.to_string());
+        while let Some((at, words)) = self.policy.step(self.clock) {
+            self.journal.record(self.age(at), words);
         }
         self.clock
+    }
+
+    fn note(&mut self, at: Duration, decisions: Vec<String>) {
+        let age = self.age(at);
+        for words in decisions {
+            self.journal.record(age, words);
+        }
     }
 
     /// How long the learner has been at work at this clock reading, earlier runs included.
@@ -287,7 +335,7 @@ mod tests {
                 effective_rpm: Some(30.0),
                 p95_tokens: Some(100),
                 refusals: 1,
-                in_flight: 0
+                ..Gauges::default()
             }
         );
         assert_eq!(restored.changes_at(), Some(seconds(67)));

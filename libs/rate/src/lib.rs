@@ -26,16 +26,15 @@
 //! assert_eq!(learner.gauges().p95_tokens, Some(87));
 //! ```
 
+mod adaptive;
 mod aimd;
 mod document;
 mod event;
 mod fixed;
 mod gauges;
-#[cfg_attr(not(test), expect(dead_code, reason = "its user, the mode that learns, comes next"))]
 mod hint;
 mod in_flight;
 mod journal;
-#[cfg_attr(not(test), expect(dead_code, reason = "its user, the mode that learns, comes next"))]
 mod knee;
 mod learner;
 mod limits;

@@ -14,17 +14,20 @@ pub enum Mode {
     /// Additive increase, multiplicative decrease: starts low, grows until the first refusal, backs off by a
     /// quarter, climbs by one.
     Aimd,
+    /// Reads from refusals, and from what the provider says, where the limit is, and stays close to it.
+    Adaptive,
 }
 
 impl Mode {
     /// Every mode, in the order in which help texts name them.
-    pub const ALL: [Self; 2] = [Self::Fixed, Self::Aimd];
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Aimd, Self::Adaptive];
 
     /// The name that users write.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
             Self::Aimd => "aimd",
+            Self::Adaptive => "adaptive",
         }
     }
 }
@@ -37,7 +40,7 @@ impl fmt::Display for Mode {
 
 /// A name that is no mode.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("read the rate mode: `{0}` is none, use `fixed` or `aimd`")]
+#[error("read the rate mode: `{0}` is none, use `fixed`, `aimd` or `adaptive`")]
 pub struct UnknownMode(pub String);
 
 impl FromStr for Mode {
@@ -63,6 +66,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_names_there_are() {
         let message = "Aimd".parse::<Mode>().unwrap_err().to_string();
-        assert_eq!(message, "read the rate mode: `Aimd` is none, use `fixed` or `aimd`");
+        assert_eq!(message, "read the rate mode: `Aimd` is none, use `fixed`, `aimd` or `adaptive`");
     }
 }

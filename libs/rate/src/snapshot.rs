@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::adaptive::AdaptiveRecord;
 use crate::aimd::AimdRecord;
 use crate::fixed::FixedRecord;
 use crate::journal::Decision;
@@ -62,6 +63,7 @@ pub(crate) struct Record {
 pub(crate) enum PolicyRecord {
     Fixed(FixedRecord),
     Aimd(AimdRecord),
+    Adaptive(AdaptiveRecord),
 }
 
 impl PolicyRecord {
@@ -69,6 +71,7 @@ impl PolicyRecord {
         match self {
             Self::Fixed(_) => Mode::Fixed,
             Self::Aimd(_) => Mode::Aimd,
+            Self::Adaptive(_) => Mode::Adaptive,
         }
     }
 }

@@ -3,7 +3,10 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use penstock_rate::{Cost, Dimension, Hints, Learner, Limits, Mode, Profile, RequestId, Verdict, Wait};
+use penstock_rate::{
+    Cost, Dimension, Hint, Hints, Learner, Limits, Mode, Period, Profile, RequestId, Saturation, Shared,
+    Verdict, Wait,
+};
 use proptest::prelude::*;
 
 /// Something that a caller does; requests are named by small numbers so that they meet.
@@ -14,10 +17,17 @@ enum Action {
     GoBack(Duration),
     Send(u64, Cost),
     Tell(u64, Verdict),
+    Share(NonZeroU32, Option<f64>),
+    Saturate(Saturation),
+    Remember(f64),
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
     prop::sample::select(Mode::ALL.to_vec())
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
+    prop::sample::select(Profile::ALL.to_vec())
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -35,21 +45,55 @@ fn cost() -> impl Strategy<Value = Cost> {
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {
-    prop_oneof![1 => Just(Verdict::Admitted { hints: Hints::default() }), 9 => final_verdict()]
+    prop_oneof![1 => hints().prop_map(|hints| Verdict::Admitted { hints }), 9 => final_verdict()]
 }
 
 fn final_verdict() -> impl Strategy<Value = Verdict> {
-    let hints = Hints::default();
+    let dimension = prop::option::of(prop::sample::select(vec![
+        Dimension::Requests,
+        Dimension::Tokens,
+        Dimension::InputTokens,
+        Dimension::OutputTokens,
+    ]));
+    let wait = || prop::option::of((0_u64..90).prop_map(Duration::from_secs));
     prop_oneof![
-        6 => (any::<u16>(), any::<u16>()).prop_map(|(output, input)| Verdict::Succeeded {
+        12 => (any::<u16>(), any::<u16>()).prop_map(|(output, input)| Verdict::Succeeded {
             output_tokens: output.into(),
             input_tokens: input.into(),
         }),
-        1 => Just(Verdict::Refused { dimension: Some(Dimension::Requests), retry_after: None, hints }),
-        1 => Just(Verdict::SlowDown { retry_after: None }),
-        1 => Just(Verdict::Overloaded { retry_after: None }),
+        2 => (dimension, wait(), hints()).prop_map(|(dimension, retry_after, hints)| Verdict::Refused {
+            dimension,
+            retry_after,
+            hints,
+        }),
+        1 => wait().prop_map(|retry_after| Verdict::SlowDown { retry_after }),
+        1 => wait().prop_map(|retry_after| Verdict::Overloaded { retry_after }),
         1 => Just(Verdict::Lost),
     ]
+}
+
+/// What a provider says of its limits, true or not.
+fn hints() -> impl Strategy<Value = Hints> {
+    (hint(), hint(), hint(), hint()).prop_map(|(requests, tokens, input_tokens, output_tokens)| Hints {
+        requests,
+        tokens,
+        input_tokens,
+        output_tokens,
+    })
+}
+
+fn hint() -> impl Strategy<Value = Hint> {
+    let number = || prop_oneof![Just(0), Just(u64::MAX), 1_u64..1_000, any::<u64>()];
+    let reset = prop_oneof![(0_u64..100).prop_map(Duration::from_secs), Just(Duration::MAX)];
+    let period = prop::sample::select(vec![Period::Second, Period::Minute, Period::Hour, Period::Day]);
+    let said = (
+        prop::option::of(number()),
+        prop::option::of(number()),
+        prop::option::of(reset),
+        prop::option::of(period),
+    );
+    let hint = said.prop_map(|(limit, remaining, reset, period)| Hint { limit, remaining, reset, period });
+    prop_oneof![3 => Just(Hint::default()), 1 => hint]
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -59,6 +103,19 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (0_u64..100_000).prop_map(|milliseconds| Action::GoBack(Duration::from_millis(milliseconds))),
         6 => (0_u64..12, cost()).prop_map(|(id, cost)| Action::Send(id, cost)),
         6 => (0_u64..12, verdict()).prop_map(|(id, verdict)| Action::Tell(id, verdict)),
+        1 => outside(),
+    ]
+}
+
+/// What other jobs, earlier jobs and the server tell, true or not.
+fn outside() -> impl Strategy<Value = Action> {
+    let rate = || prop_oneof![3 => 1.0..50_000.0, 1 => any::<f64>(), 1 => Just(f64::NAN)];
+    let jobs = any::<u32>().prop_map(|jobs| NonZeroU32::new(jobs).unwrap_or(NonZeroU32::MIN));
+    prop_oneof![
+        (jobs, prop::option::of(rate())).prop_map(|(jobs, mean_rpm)| Action::Share(jobs, mean_rpm)),
+        (any::<u32>(), any::<u32>())
+            .prop_map(|(running, waiting)| Action::Saturate(Saturation { running, waiting })),
+        rate().prop_map(Action::Remember),
     ]
 }
 
@@ -72,6 +129,9 @@ fn live(learner: &mut Learner, actions: &[Action], mut look: impl FnMut(&mut Lea
             Action::GoBack(time) => now = now.saturating_sub(time),
             Action::Send(id, cost) => learner.sent(now, RequestId(id), cost),
             Action::Tell(id, verdict) => learner.verdict(now, RequestId(id), verdict),
+            Action::Share(jobs, mean_rpm) => learner.shared(now, Shared { jobs, mean_rpm }),
+            Action::Saturate(saturation) => learner.saturation(now, saturation),
+            Action::Remember(rpm) => learner.remembered(now, rpm),
         }
         newest = newest.max(now);
         look(learner, newest);
@@ -128,11 +188,12 @@ proptest! {
     #[test]
     fn any_order_of_events_leaves_a_learner_that_answers_sensibly(
         mode in mode(),
+        profile in profile(),
         limits in limits(),
         cost in cost(),
         actions in prop::collection::vec(action(), 1..150),
     ) {
-        let mut learner = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
+        let mut learner = Learner::new(mode, profile, limits, Duration::ZERO);
         live(&mut learner, &actions, |learner, newest| {
             if let Wait::Until(at) = learner.next(newest, cost) {
                 assert!(at > newest, "told at {newest:?} to wait until {at:?}");
@@ -147,6 +208,12 @@ proptest! {
                 assert!((1..=highest).contains(&target), "target {target} of at most {highest}");
                 assert!(gauges.effective_rpm.is_some_and(|rate| rate > 0.0 && rate <= f64::from(target)));
             }
+            if mode == Mode::Adaptive {
+                let highest = limits.rpm.map_or(f64::INFINITY, |rpm| f64::from(rpm.get()));
+                let rate = gauges.effective_rpm.expect("adaptive always has a rate");
+                assert!(rate > 0.0 && rate <= highest, "{rate} of at most {highest}");
+                assert!(learner.found_rpm().is_none_or(|found| found > 0.0 && found.is_finite()));
+            }
             assert!(gauges.in_flight <= 12);
             assert!(learner.decisions().len() <= 200);
             assert!(!learner.explain().is_empty());
@@ -154,14 +221,32 @@ proptest! {
     }
 
     #[test]
+    fn adaptive_never_stops_for_good(
+        profile in profile(),
+        cost in cost(),
+        actions in prop::collection::vec(action(), 1..150),
+    ) {
+        let mut learner = Learner::new(Mode::Adaptive, profile, Limits::default(), Duration::ZERO);
+        let now = live(&mut learner, &actions, |_, _| ());
+        (0..12).for_each(|id| learner.verdict(now, RequestId(id), Verdict::Lost));
+        // Ten minutes are the longest that a provider is believed to be shut.
+        match learner.next(now, cost) {
+            Wait::Now => {}
+            Wait::Until(at) => prop_assert!(at <= now.saturating_add(Duration::from_secs(601)), "{at:?}"),
+            Wait::ForVerdict => prop_assert!(false, "nothing is in flight"),
+        }
+    }
+
+    #[test]
     fn who_follows_it_never_exceeds_the_request_limit_in_any_minute(
         mode in mode(),
+        profile in profile(),
         rpm in 1_u32..250,
         requests in prop::collection::vec(request(), 1..300),
     ) {
         let rpm = NonZeroU32::new(rpm).unwrap();
         let limits = Limits { rpm: Some(rpm), ..Limits::default() };
-        let mut learner = Learner::new(mode, Profile::Unknown, limits, Duration::ZERO);
+        let mut learner = Learner::new(mode, profile, limits, Duration::ZERO);
         let sent = follow(&mut learner, Duration::ZERO, &requests);
         prop_assert!(busiest_minute(&sent) <= rpm.get() as usize + 1);
     }
@@ -186,8 +271,24 @@ proptest! {
     }
 
     #[test]
+    fn a_restored_adaptive_learner_begins_below_where_it_stopped(
+        profile in profile(),
+        limits in limits(),
+        actions in prop::collection::vec(action(), 1..100),
+        later in (5_u64..1_000_000).prop_map(Duration::from_millis),
+    ) {
+        let mut original = Learner::new(Mode::Adaptive, profile, limits, Duration::ZERO);
+        live(&mut original, &actions, |_, _| ());
+        let stored = serde_json::to_string(&original.snapshot()).unwrap();
+        let snapshot = serde_json::from_str(&stored).unwrap();
+        let restored = Learner::restore(&snapshot, Mode::Adaptive, profile, limits, later).unwrap();
+        let (before, after) = (original.rate_rpm().unwrap(), restored.rate_rpm().unwrap());
+        prop_assert!(after > 0.0 && after <= before.max(240.0) * 1.000_001, "{after} after {before}");
+    }
+
+    #[test]
     fn a_restored_learner_decides_like_the_one_it_was_taken_from(
-        mode in mode(),
+        mode in prop::sample::select(vec![Mode::Fixed, Mode::Aimd]),
         limits in limits(),
         actions in prop::collection::vec(action(), 1..100),
         requests in prop::collection::vec(request(), 1..30),

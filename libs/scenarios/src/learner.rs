@@ -1,9 +1,9 @@
 //! The learner of `penstock-rate` as a controller of the simulation, by way of its pipe.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use penstock_rate::pipe::{self, Event, Reply, Session};
-use penstock_rate::{Cost, Hint, Hints, Learner, Limits, Mode, Profile, Verdict};
+use penstock_rate::{Cost, Hint, Hints, Learner, Limits, Mode, Profile, Saturation, Shared, Verdict};
 use penstock_simulator::rate::{Answer, Claim, Controller, Dimension, Outcome, Wish};
 
 /// A learner that begins when its job does.
@@ -75,7 +75,20 @@ impl Controller for Learning {
         self.tell(now, Event::Timer)
     }
 
+    fn shared(&mut self, now: Duration, jobs: NonZeroU32, mean_rpm: Option<f64>) -> Option<Wish> {
+        let session = self.session.as_mut()?;
+        session.learner_mut().shared(now, Shared { jobs, mean_rpm });
+        Some(wish(session.wants(now)))
+    }
+
+    fn saturation(&mut self, now: Duration, running: u32, waiting: u32) -> Option<Wish> {
+        let session = self.session.as_mut()?;
+        session.learner_mut().saturation(now, Saturation { running, waiting });
+        Some(wish(session.wants(now)))
+    }
+
     fn per_minute(&self) -> Option<f64> {
-        self.session.as_ref()?.learner().gauges().effective_rpm
+        let learner = self.session.as_ref()?.learner();
+        learner.rate_rpm().or(learner.gauges().effective_rpm)
     }
 }

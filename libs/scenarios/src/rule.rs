@@ -15,11 +15,13 @@ pub enum Rule {
     Script,
     /// The learner's mode `aimd`.
     Aimd,
+    /// The learner's mode `adaptive`.
+    Adaptive,
 }
 
 impl Rule {
     /// Every rule, in the order of tables.
-    pub const ALL: [Self; 3] = [Self::Oracle, Self::Script, Self::Aimd];
+    pub const ALL: [Self; 4] = [Self::Oracle, Self::Script, Self::Aimd, Self::Adaptive];
 
     /// The name that users write.
     pub fn as_str(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Rule {
             Self::Oracle => "oracle",
             Self::Script => "script",
             Self::Aimd => Mode::Aimd.as_str(),
+            Self::Adaptive => Mode::Adaptive.as_str(),
         }
     }
 }

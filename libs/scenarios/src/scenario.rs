@@ -189,6 +189,7 @@ impl Scenario {
             Rule::Oracle => Box::new(Oracle::new(trial.requests_per_minute())),
             Rule::Script => Box::new(Script::new()),
             Rule::Aimd => self.learning(Mode::Aimd),
+            Rule::Adaptive => self.learning(Mode::Adaptive),
         }
     }
 

@@ -23,7 +23,7 @@ struct Arguments {
     #[arg(long, required = true)]
     stdio: bool,
     /// How the rate is found
-    #[arg(long, default_value_t = Mode::Aimd, value_parser = modes())]
+    #[arg(long, default_value_t = Mode::Adaptive, value_parser = modes())]
     mode: Mode,
     /// What kind of provider is asked
     #[arg(long, default_value_t = Profile::OpenAi, value_parser = profiles())]
@@ -72,6 +72,6 @@ mod tests {
         for mode in Mode::ALL {
             assert_eq!(parse(mode.as_str()).unwrap().mode, mode);
         }
-        assert!(parse("other").unwrap_err().to_string().contains("[possible values: fixed, aimd]"));
+        assert!(parse("other").unwrap_err().to_string().contains("[possible values: fixed, aimd, adaptive]"));
     }
 }

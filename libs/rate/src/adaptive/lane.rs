@@ -1,0 +1,202 @@
+//! One limited quantity: the rate at which it is used, and what its refusals say about it.
+//!
+//! The lane rides the edge of the limit and reads the refusals there. Whatever the limiter is, it refuses only when
+//! its allowance is used up, so what it admitted between two such moments is the limit:
+//!
+//! - refused *evenly*: a bucket that is emptied faster than it fills. What it admits meanwhile is the limit.
+//! - refused *entirely, then not at all*: a window. What it admitted in one is the limit.
+//! - refused *once*: the edge itself. A small step back, and a slow climb to it again.
+
+mod climb;
+mod closing;
+mod memory;
+mod round;
+
+use super::delay::VerdictDelay;
+use super::recent::Recent;
+use super::shut::Shut;
+use super::slots::Slots;
+use super::tuning::Tuning;
+use super::window::{Lengths, Window};
+
+pub(super) use memory::LaneRecord;
+
+/// How late a timer may wake without losing throughput, in seconds.
+const TICK: f64 = 0.005;
+/// Requests per second at the start.
+const START: f64 = 4.0;
+/// A lane that is idle for more than this share of the time is bound by something else, and does not grow.
+const IDLE: f64 = 0.1;
+/// No rate is lower than this many requests a second.
+const LEAST: f64 = 1e-3;
+/// Where a window was not used as it might be, it is caught up with at this pace, if it is behind by that share.
+const CATCH_UP: f64 = 1.05;
+const BEHIND: f64 = 0.98;
+
+/// A lane; all times are in seconds of the learner's clock, all rates in units per second.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    tuning: Tuning,
+    /// The user's bound.
+    bound: f64,
+    /// What the provider states.
+    cap: Option<f64>,
+    rate: f64,
+    /// Units of a request on average.
+    unit: f64,
+    slots: Slots,
+    recent: Recent,
+    delay: VerdictDelay,
+    /// When the next request may go, as far as pacing is concerned.
+    free_at: f64,
+    /// The last moment at which the lane itself kept requests from going.
+    held_at: f64,
+    sent_at: f64,
+    /// The share of the time that is not used.
+    idle: f64,
+    stage: Stage,
+    /// Requests that may still go faster than the start would let them.
+    allowance: f64,
+    /// Refusals of what was sent before belong to a round that was answered already.
+    cut_at: f64,
+    /// Since when nothing was refused.
+    clean_since: f64,
+    /// Since when the limit is what it is.
+    regime_since: f64,
+    /// Until when the provider wants it to rise slowly.
+    gentle_until: f64,
+    /// The rate at which it was last refused, or that was last measured.
+    ceiling: Option<f64>,
+    window: Option<Window>,
+    lengths: Lengths,
+    /// A cut went too deep, on purpose: up to the edge at once.
+    returning: bool,
+    shut_before: Option<f64>,
+    /// The newest request that was refused.
+    refused_at: f64,
+    /// Refusals of the present round, and of a round on average.
+    in_round: f64,
+    per_round: f64,
+}
+
+/// What the lane is doing.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Nothing was refused yet.
+    Starting,
+    /// At the edge, or on the way to it.
+    Riding,
+    /// Something was refused: waiting to see how.
+    Reading { from: f64, since: f64, start: bool },
+    /// Everything is refused.
+    Shut(Shut),
+}
+
+impl Lane {
+    pub(super) fn new(tuning: Tuning, bound: f64, unit: f64, now: f64) -> Self {
+        Self {
+            tuning,
+            bound,
+            cap: None,
+            rate: (START * unit).min(bound),
+            unit,
+            slots: Slots::new(),
+            recent: Recent::default(),
+            delay: VerdictDelay::default(),
+            free_at: now,
+            held_at: now,
+            sent_at: now,
+            idle: 0.0,
+            stage: Stage::Starting,
+            allowance: tuning.allowance,
+            cut_at: f64::NEG_INFINITY,
+            clean_since: now,
+            regime_since: now,
+            gentle_until: f64::NEG_INFINITY,
+            ceiling: None,
+            window: None,
+            lengths: Lengths::default(),
+            returning: false,
+            shut_before: None,
+            refused_at: f64::NEG_INFINITY,
+            in_round: 0.0,
+            per_round: 2.0,
+        }
+    }
+
+    /// Units a second at which requests may go.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// When the next request may go.
+    pub(super) fn free_at(&mut self, now: f64) -> f64 {
+        let at = match self.stage {
+            Stage::Shut(shut) => shut.next_at.max(self.free_at),
+            _ => self.free_at.max(self.room_at(now)),
+        };
+        self.held_at = self.held_at.max(at.min(now));
+        at
+    }
+
+    /// When something is to be decided even if nothing happens until then.
+    pub(super) fn wakes_at(&self) -> Option<f64> {
+        match self.stage {
+            Stage::Shut(shut) => shut.ping.map(|ping| ping + self.ping_delay()),
+            Stage::Reading { since, .. } => Some(since + self.delay.until_known().max(round::SHORTEST)),
+            Stage::Starting | Stage::Riding => None,
+        }
+    }
+
+    /// A request of this many units has gone out.
+    pub(super) fn sent(&mut self, now: f64, units: f64) {
+        self.slots.sent(now, units);
+        self.recent.sent(now, units);
+        let lost = (now - TICK - self.free_at.max(self.held_at)).max(0.0);
+        let passed = now - self.sent_at;
+        if passed > 0.0 {
+            let weight = 1.0 - (-passed / (4.0 * self.spacing()).max(1.0)).exp();
+            self.idle += ((lost / passed).min(1.0) - self.idle) * weight;
+            if self.idle < IDLE {
+                self.grow(now, (passed - lost).max(0.0));
+            }
+        }
+        self.sent_at = now;
+        self.held_at = now;
+        self.free_at = self.free_at.max(now - TICK) + units / self.pace(now);
+        match &mut self.stage {
+            Stage::Shut(shut) => shut.sent(now),
+            Stage::Starting => self.spend_allowance(now),
+            Stage::Riding | Stage::Reading { .. } => {}
+        }
+    }
+
+    /// When the window has room for another request.
+    fn room_at(&mut self, now: f64) -> f64 {
+        let Some(window) = self.window else { return now };
+        let (used, next) = self.slots.within(now, window.length);
+        if used + self.unit / 2.0 <= self.rate * window.length { now } else { next }
+    }
+
+    fn pace(&mut self, now: f64) -> f64 {
+        let Some(window) = self.window else { return self.rate };
+        let (used, _) = self.slots.within(now, window.length);
+        if used < BEHIND * self.rate * window.length { CATCH_UP * self.rate } else { self.rate }
+    }
+
+    fn top(&self) -> f64 {
+        self.bound.min(self.cap.unwrap_or(f64::INFINITY))
+    }
+
+    /// Seconds between two requests.
+    fn spacing(&self) -> f64 {
+        self.unit / self.rate
+    }
+
+    fn set_rate(&mut self, now: f64, rate: f64) {
+        let rate = rate.max(LEAST * self.unit).min(self.top());
+        let owed = (self.free_at - now).max(0.0);
+        self.free_at = self.free_at.min(now) + owed * self.rate / rate;
+        self.rate = rate;
+    }
+}

@@ -1,0 +1,144 @@
+//! How fast the rate rises while nothing is refused.
+
+use super::super::window::MINUTE;
+use super::{Lane, Stage};
+
+/// Seconds in which the rate doubles while the allowance lasts, and while it is below what the provider states.
+const QUICK_DOUBLING: f64 = 1.0;
+const STATED_DOUBLING: f64 = 0.4;
+/// ... and after the provider asked for a slower rise.
+const GENTLE_DOUBLING: f64 = 60.0;
+/// The share of a step back right after the limit changed, at last, and in how many seconds it halves.
+const FIRST_STEP: f64 = 0.12;
+const LAST_STEP: f64 = 0.01;
+const HALF_LIFE: f64 = 120.0;
+/// The share of all requests that may be refused at the edge.
+const REFUSED_SHARE: f64 = 0.004;
+/// Growth per second on the way back to an edge that is known.
+const RETURN: f64 = 0.02;
+/// A rate below this share of the ceiling is on its way back.
+const NEAR: f64 = 0.9;
+
+/// Growth per second of a search at its beginning, in how many seconds it doubles, and at most.
+struct Search {
+    first: f64,
+    doubling: f64,
+    most: f64,
+}
+
+const SEARCH: Search = Search { first: 0.002, doubling: 8.0, most: 0.07 };
+const WINDOW_SEARCH: Search = Search { first: 0.005, doubling: 5.0, most: 0.05 };
+/// Growth per second of a window's probe, and by how much it goes beyond what the window held.
+const PROBE: f64 = 0.002;
+const BEYOND: f64 = 1.02;
+/// What must have been admitted beyond what a window held to prove that it holds more.
+const PROOF: f64 = 1.01;
+/// Where the verdict on a whole window is late, by this many seconds.
+const LATE: f64 = 2.0;
+
+impl Search {
+    fn growth(&self, seconds: f64) -> f64 {
+        (self.first * (seconds / self.doubling).exp2()).min(self.most)
+    }
+}
+
+fn doubling_in(seconds: f64) -> f64 {
+    std::f64::consts::LN_2 / seconds
+}
+
+impl Lane {
+    /// One request less that may go quickly. After the last, what a minute must hold if it held all of them is proven.
+    pub(super) fn spend_allowance(&mut self, now: f64) {
+        if self.allowance > 0.0 {
+            self.allowance -= 1.0;
+            if self.allowance <= 0.0 {
+                let proven = self.tuning.allowance * self.unit / MINUTE;
+                self.set_rate(now, self.rate.min(proven));
+            }
+        }
+    }
+
+    /// The share by which the rate steps back from the edge.
+    pub(super) fn step_back(&self, now: f64) -> f64 {
+        (FIRST_STEP * (-(now - self.regime_since) / HALF_LIFE).exp2()).max(LAST_STEP)
+    }
+
+    /// Seconds meant to lie between two visits of the edge.
+    pub(super) fn period(&self) -> f64 {
+        let rate = self.rate / self.unit;
+        (self.per_round / (REFUSED_SHARE * rate)).clamp(10.0, (40.0 / rate).clamp(75.0, 240.0))
+    }
+
+    /// Whether the rate is rising faster than the edge would be visited.
+    pub(super) fn is_searching(&self, now: f64) -> bool {
+        self.growth(now) > 2.0 * self.step_back(now) / self.period()
+    }
+
+    /// The lane was busy for this many seconds.
+    pub(super) fn grow(&mut self, now: f64, busy: f64) {
+        self.look_for_more(now);
+        let growth = self.growth(now);
+        let rate = (self.rate * (growth * busy).exp()).min(self.top());
+        self.rate = rate.max(self.rate.min(self.top()));
+    }
+
+    /// Relative growth per second.
+    fn growth(&self, now: f64) -> f64 {
+        match self.stage {
+            Stage::Reading { .. } | Stage::Shut(_) => return 0.0,
+            _ if now < self.gentle_until => return doubling_in(GENTLE_DOUBLING),
+            Stage::Starting if self.cap.is_some() => return doubling_in(STATED_DOUBLING),
+            Stage::Starting if self.allowance > 0.0 => return doubling_in(QUICK_DOUBLING),
+            Stage::Starting => return doubling_in(self.tuning.doubling),
+            Stage::Riding => {}
+        }
+        if self.window.is_some() {
+            return self.growth_in_window(now);
+        }
+        let clean = now - self.clean_since;
+        let below = self.ceiling.is_some_and(|ceiling| self.rate < NEAR * ceiling);
+        let searching = clean - 1.5 * self.period();
+        if self.returning || (clean > 3.0 && below) {
+            RETURN
+        } else if searching > 0.0 {
+            SEARCH.growth(searching)
+        } else {
+            self.step_back(now) / self.period()
+        }
+    }
+
+    /// In a window the rate holds what it held, until a whole window is used to see whether it holds more.
+    fn growth_in_window(&self, now: f64) -> f64 {
+        let Some(window) = self.window else { return 0.0 };
+        if let Some(since) = window.searching {
+            WINDOW_SEARCH.growth(now - since)
+        } else if self.rate < 0.98 * window.held {
+            RETURN
+        } else if window.probing.is_some()
+            && self.rate < BEYOND * window.held + 1.5 * self.unit / window.length
+        {
+            PROBE
+        } else {
+            0.0
+        }
+    }
+
+    /// Begins to probe a window when it is time, and to search when it holds more than it did.
+    fn look_for_more(&mut self, now: f64) {
+        let hold = self.period().min((40.0 * self.spacing()).max(75.0));
+        let Some(window) = &mut self.window else { return };
+        let clean = now - self.clean_since;
+        match window.probing {
+            None if clean > (hold / window.length).round().max(1.0) * window.length => {
+                window.probing = Some(now);
+            }
+            Some(since) if window.searching.is_none() && now > since + window.length + LATE => {
+                let (used, _) = self.slots.within(now, window.length);
+                if used >= PROOF * window.held * window.length + self.unit {
+                    window.searching = Some(now);
+                }
+            }
+            _ => {}
+        }
+    }
+}

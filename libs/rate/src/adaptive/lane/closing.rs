@@ -1,0 +1,136 @@
+//! A lane that is shut, and what its reopening says.
+
+use super::super::shut::Shut;
+use super::super::slots::SLOT;
+use super::super::turn::{Turn, Why};
+use super::super::window::{LENGTHS, MINUTE, Window};
+use super::{Lane, Stage};
+
+/// A closure of this many seconds, and two requests more, was the rest of a window.
+const WINDOW_CLOSURE: f64 = 2.5;
+/// Of what a window was seen to hold, this share is used.
+const HELD: f64 = 0.997;
+/// Units, in requests, that measure a rate at all, and well.
+const SOME: f64 = 3.0;
+const ENOUGH: f64 = 8.0;
+/// Closures within so many seconds are one overrun.
+const AGAIN: f64 = 20.0;
+/// If the window will open within so many seconds, it is waited for.
+const SOON: f64 = 2.0;
+
+impl Lane {
+    /// Seconds after which a ping that was not refused counts as admitted. Before anything is known of the limit a
+    /// late refusal misleads, so it is waited for longer.
+    pub(super) fn ping_delay(&self) -> f64 {
+        self.delay.until_known() * if self.window.is_some() { 1.0 } else { 2.0 }
+    }
+
+    /// Everything since `from` is refused.
+    pub(super) fn shut(&mut self, now: f64, from: f64, retry_after: Option<f64>) -> Turn {
+        let before = self.rate;
+        if from > self.cut_at && matches!(self.stage, Stage::Starting | Stage::Riding) {
+            let share = self.step_back(now);
+            self.begin_round(now);
+            if self.window.is_none() {
+                self.ceiling = Some(before);
+                self.set_rate(now, before * (1.0 - share));
+            }
+        }
+        let rare = MINUTE * self.unit / self.slots.tally(now - MINUTE, now).admitted().max(self.unit);
+        let mut shut = Shut::new(now, from, self.delay.until_known(), self.spacing(), rare);
+        if let Some(window) = self.window {
+            let opens_at = window.opens_at(now);
+            if opens_at < now + SOON {
+                shut.next_at = opens_at;
+            }
+        }
+        shut.refused(now, f64::NAN, retry_after);
+        self.stage = Stage::Shut(shut);
+        self.cut_at = now;
+        self.clean_since = now;
+        Turn { at: before, to: self.rate, why: Why::Closed }
+    }
+
+    /// A ping was admitted.
+    pub(super) fn reopen(&mut self, now: f64, shut: Shut, ping: f64) -> Turn {
+        let before = self.rate;
+        let closed_for = ping - shut.since;
+        self.stage = Stage::Riding;
+        self.cut_at = ping;
+        self.clean_since = ping;
+        self.returning = false;
+        let held = LENGTHS.map(|length| self.held_in(length));
+        let known = self.window.map(|window| window.length);
+        let length = self.lengths.used_up(held, closed_for, known);
+        let is_window = closed_for > WINDOW_CLOSURE + 2.0 * self.unit / self.held_in(length);
+        if self.window.is_some() || is_window {
+            if self.window.is_none() {
+                self.regime_since = now;
+            }
+            self.measure(now, length);
+            if let Some(window) = &mut self.window {
+                window.opened_at = ping;
+            }
+        } else {
+            self.emptied(now, shut, ping);
+        }
+        self.shut_before = Some(shut.since);
+        self.free_at = now.max(ping + self.spacing());
+        Turn {
+            at: before,
+            to: self.rate,
+            why: Why::Reopened { seconds: closed_for, window: self.window.map(|window| window.length) },
+        }
+    }
+
+    /// It was a bucket that had been emptied far too fast: what it gave meanwhile is what it gets.
+    fn emptied(&mut self, now: f64, shut: Shut, ping: f64) {
+        let first = self.shut_before.is_none();
+        let (from, until) = match self.shut_before {
+            None => (shut.since, shut.began),
+            Some(before) if shut.since - before < AGAIN => (before, shut.since),
+            Some(_) => return,
+        };
+        let admitted = self.slots.tally(from, until).admitted();
+        let measured = if admitted >= SOME * self.unit {
+            admitted / (until - from).max(SLOT)
+        } else {
+            self.slots.tally(from, now).admitted().max(self.unit) / (ping - from).max(SLOT)
+        };
+        self.regime_since = now;
+        self.returning = first;
+        self.ceiling = Some(measured);
+        self.set_rate(now, measured.min(self.rate));
+        if first && admitted < ENOUGH * self.unit {
+            self.stage = Stage::Starting;
+            self.allowance = 0.0;
+        }
+    }
+
+    /// What was admitted until the window was used up, in units a second: all that counted at the last refusal.
+    fn held_in(&self, length: f64) -> f64 {
+        let until = self.refused_at + SLOT;
+        self.slots.tally(until - length, until).admitted().max(self.unit) / length
+    }
+
+    /// Goes on with what the window was just seen to hold.
+    pub(super) fn measure(&mut self, now: f64, length: f64) {
+        let held = self.held_in(length);
+        let opened_at = self.window.map_or(now, |window| window.opened_at);
+        self.ceiling = Some(held);
+        self.window = Some(Window { length, held, opened_at, probing: None, searching: None });
+        self.set_rate(now, HELD * held);
+    }
+
+    /// Time has passed.
+    pub(in super::super) fn step(&mut self, now: f64) -> Option<Turn> {
+        match self.stage {
+            Stage::Reading { from, since, start } => self.read(now, from, since, start),
+            Stage::Shut(shut) => {
+                let ping = shut.ping.filter(|ping| now >= ping + self.ping_delay())?;
+                Some(self.reopen(now, shut, ping))
+            }
+            Stage::Starting | Stage::Riding => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a lane is told from outside, and what it leaves to others.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::tuning::Tuning;
+use super::super::turn::{Turn, Why};
+use super::super::window::MINUTE;
+use super::{Lane, Stage, TICK};
+
+/// The share of a remembered rate to start from.
+const RESUMED: f64 = 0.7;
+/// Seconds in which the rate rises slowly after the provider asked for that.
+const GENTLE: f64 = 900.0;
+/// Who shares a key gains at most this many times its rate at once.
+const MOST_GAIN: f64 = 3.0;
+
+/// What a later run needs to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(in super::super) struct LaneRecord {
+    rate: f64,
+    unit: f64,
+    ceiling: Option<f64>,
+}
+
+impl Lane {
+    /// The rate that another job on the same key may start from; none while nothing limited this one.
+    pub(in super::super) fn found(&self) -> Option<f64> {
+        self.ceiling.or(self.cap).is_some().then_some(self.rate)
+    }
+
+    pub(in super::super) fn admitted_last_minute(&self, now: f64) -> f64 {
+        self.slots.tally(now - MINUTE, now + TICK).admitted()
+    }
+
+    /// What a request used turned out to differ from what it was expected to use.
+    pub(in super::super) fn correct(&mut self, sent_at: f64, difference: f64) {
+        self.slots.correct(sent_at, difference);
+        self.free_at += difference / self.rate;
+    }
+
+    /// The provider states this limit, or none that can be believed.
+    pub(in super::super) fn believe(&mut self, now: f64, cap: Option<f64>) -> Option<Turn> {
+        let before = self.rate;
+        self.cap = cap;
+        if before <= self.top() {
+            return None;
+        }
+        self.set_rate(now, before);
+        Some(Turn { at: before, to: self.rate, why: Why::Stated })
+    }
+
+    /// Half way to the mean of all jobs on the key.
+    pub(in super::super) fn share(&mut self, now: f64, mean: f64) -> Option<Turn> {
+        let before = self.rate;
+        let change = ((mean - before) / 2.0).min(MOST_GAIN * before);
+        if !change.is_finite() || (change / before).abs() < 0.01 {
+            return None;
+        }
+        self.set_rate(now, before + change);
+        Some(Turn { at: before, to: self.rate, why: Why::Shared })
+    }
+
+    /// Starts below the rate that another job found.
+    pub(in super::super) fn remember(&mut self, now: f64, rate: f64) {
+        if rate.is_finite() && rate > 0.0 {
+            self.allowance = 0.0;
+            self.set_rate(now, RESUMED * rate);
+        }
+    }
+
+    /// The provider asked for a slower rise.
+    pub(in super::super) fn slow_down(&mut self, now: f64) -> Turn {
+        let before = self.rate;
+        self.allowance = 0.0;
+        self.gentle_until = now + GENTLE;
+        self.clean_since = now;
+        self.set_rate(now, before / 2.0);
+        Turn { at: before, to: self.rate, why: Why::SlowDown }
+    }
+
+    /// A lane for another quantity, of which a request uses `unit`, that begins now with what is known of this one.
+    pub(in super::super) fn beside(&self, bound: f64, unit: f64, now: f64) -> Self {
+        let factor = unit / self.unit;
+        let mut lane = Self::new(self.tuning, bound, unit, now);
+        lane.slots = self.slots.scaled(factor);
+        lane.delay = self.delay;
+        lane.stage = Stage::Riding;
+        lane.allowance = 0.0;
+        lane.set_rate(now, self.rate * factor);
+        lane
+    }
+
+    pub(in super::super) fn record(&self) -> LaneRecord {
+        LaneRecord { rate: self.rate, unit: self.unit, ceiling: self.ceiling }
+    }
+
+    /// Goes on below the rate of the record; what cannot be a rate is forgotten.
+    pub(in super::super) fn restore(record: LaneRecord, tuning: Tuning, bound: f64, now: f64) -> Self {
+        let sane = |value: f64| value.is_finite() && value > 0.0;
+        let unit = if sane(record.unit) { record.unit } else { 1.0 };
+        let mut lane = Self::new(tuning, bound, unit, now);
+        if sane(record.rate) {
+            lane.remember(now, record.rate);
+            lane.ceiling = record.ceiling.filter(|ceiling| sane(*ceiling));
+        }
+        lane
+    }
+}

@@ -1,0 +1,178 @@
+//! A round of refusals: how it begins, and how it is read.
+
+use super::super::recent::Recent;
+use super::super::slots::SLOT;
+use super::super::turn::{Turn, Why};
+use super::{Lane, Stage};
+
+/// Verdicts that a round needs to be read.
+const READABLE: f64 = 8.0;
+/// No round is read sooner than after this many seconds: a window that just ends looks like a bucket's overrun.
+pub(super) const SHORTEST: f64 = 0.45;
+/// A round with at most this share of refusals was the edge.
+const ISOLATED: f64 = 0.15;
+/// With more than this share refused, nothing is waited for.
+const CLOSED_EARLY: f64 = 0.7;
+const EARLY: f64 = 6.0;
+/// The steps back of a start and of a search.
+const START_STEP: f64 = 0.5;
+const SEARCH_STEP: f64 = 0.04;
+/// Of the rate that was measured while a bucket overran, this share is used.
+const MEASURED: f64 = 0.97;
+/// So many in a row mean that the lane is shut, so many of the last twelve that it overruns.
+const IN_A_ROW: u32 = 3;
+const MANY: usize = 5;
+
+impl Lane {
+    /// Whether verdicts come so rarely that each is looked at by itself.
+    fn is_slow(&self) -> bool {
+        self.rate * self.delay.until_known() < READABLE * self.unit
+    }
+
+    /// A request was refused, with the wait that the provider asks for in seconds.
+    pub(in super::super) fn refused(
+        &mut self,
+        now: f64,
+        sent_at: f64,
+        units: f64,
+        retry_after: Option<f64>,
+    ) -> Option<Turn> {
+        self.slots.refused(sent_at, units);
+        self.recent.refused(sent_at);
+        self.delay.observe(now - sent_at);
+        self.refused_at = self.refused_at.max(sent_at);
+        self.in_round += 1.0;
+        match self.stage {
+            Stage::Shut(ref mut shut) => {
+                shut.refused(now, sent_at, retry_after);
+                None
+            }
+            Stage::Reading { from, .. } => {
+                let known = self.slots.tally(from, now - self.delay.mostly());
+                let closed = self.in_round >= EARLY
+                    && known.sent >= EARLY * self.unit
+                    && known.refused_share() > CLOSED_EARLY;
+                closed.then(|| self.shut(now, from, retry_after))
+            }
+            Stage::Starting | Stage::Riding if self.is_slow() => {
+                self.refused_slowly(now, sent_at, retry_after)
+            }
+            Stage::Starting | Stage::Riding if sent_at > self.cut_at => Some(self.open_round(now, sent_at)),
+            Stage::Starting | Stage::Riding => None,
+        }
+    }
+
+    fn refused_slowly(&mut self, now: f64, sent_at: f64, retry_after: Option<f64>) -> Option<Turn> {
+        let is_new = sent_at > self.cut_at;
+        let in_a_row = self.recent.in_a_row(now - self.delay.until_known());
+        if in_a_row >= IN_A_ROW || (self.window.is_some() && is_new) {
+            return Some(self.shut(now, sent_at, retry_after));
+        }
+        if self.recent.refused_count() >= MANY
+            && let Some(admitted) = self.recent.admitted_per_second(now)
+        {
+            self.recent = Recent::default();
+            return Some(self.overrun(now, admitted));
+        }
+        if !is_new {
+            return None;
+        }
+        let again = f64::from(1_u32 << (in_a_row.clamp(1, IN_A_ROW) - 1));
+        let turn = self.take_step(now, (self.step_back_now(now) * again).min(START_STEP));
+        self.stage = Stage::Riding;
+        Some(turn)
+    }
+
+    fn open_round(&mut self, now: f64, sent_at: f64) -> Turn {
+        let start = matches!(self.stage, Stage::Starting);
+        let turn = self.take_step(now, self.step_back_now(now));
+        self.stage = Stage::Reading { from: sent_at, since: now, start };
+        turn
+    }
+
+    fn step_back_now(&self, now: f64) -> f64 {
+        match self.stage {
+            Stage::Starting => START_STEP,
+            _ if self.is_searching(now) => self.step_back(now).max(SEARCH_STEP),
+            _ => self.step_back(now),
+        }
+    }
+
+    fn take_step(&mut self, now: f64, share: f64) -> Turn {
+        let before = self.rate;
+        self.begin_round(now);
+        if self.window.is_none() {
+            self.ceiling = Some(before);
+        }
+        self.set_rate(now, before * (1.0 - share));
+        Turn { at: before, to: self.rate, why: Why::Refused }
+    }
+
+    /// What was sent until now belongs to this round.
+    pub(super) fn begin_round(&mut self, now: f64) {
+        self.per_round = (self.per_round + (self.in_round.min(1_000.0) - self.per_round) / 4.0).max(1.0);
+        self.in_round = 0.0;
+        self.cut_at = now;
+        self.clean_since = now;
+        self.returning = false;
+    }
+
+    /// Time has passed: reads a round whose verdicts are there.
+    pub(super) fn read(&mut self, now: f64, from: f64, since: f64, start: bool) -> Option<Turn> {
+        let delay = self.delay.until_known();
+        if now < since + delay {
+            return None;
+        }
+        // Whole slots only, and not the one that the round began in.
+        let from_slot = ((from / SLOT).floor() + 1.0) * SLOT;
+        let until = ((now - delay) / SLOT).floor() * SLOT;
+        let late = now > since + 4.0 * delay.max(SHORTEST);
+        if until - from_slot < SHORTEST - SLOT {
+            return None;
+        }
+        let middle = f64::midpoint(from_slot, until);
+        let (first, last) = (self.slots.tally(from_slot, middle), self.slots.tally(middle, until));
+        let sent = first.sent + last.sent;
+        if sent < READABLE * self.unit && !late {
+            return None;
+        }
+        let share = (first.refused + last.refused) / sent.max(self.unit);
+        if last.sent > 0.0 && last.refused_share() > 0.99 && share > 0.5 {
+            return Some(self.shut(now, from, None));
+        }
+        let admitted = (first.admitted() + last.admitted()) / (until - from_slot);
+        if share <= ISOLATED || last.refused_share() <= ISOLATED {
+            self.stage = Stage::Riding;
+            return self.isolated(now, start.then_some(admitted));
+        }
+        let (one, other) = (first.refused_share(), last.refused_share());
+        (late || one.max(other) < 2.0 * one.min(other)).then(|| self.overrun(now, admitted))
+    }
+
+    /// It was the edge. The step back of a start was far too long for that.
+    fn isolated(&mut self, now: f64, admitted: Option<f64>) -> Option<Turn> {
+        let before = self.rate;
+        if let Some(window) = self.window {
+            self.measure(now, window.length);
+        } else if let Some(admitted) = admitted {
+            self.set_rate(now, before.max(MEASURED * admitted));
+        }
+        (self.rate > 1.02 * before).then_some(Turn { at: before, to: self.rate, why: Why::Edge })
+    }
+
+    /// More is sent than admitted: what is admitted is the limit.
+    fn overrun(&mut self, now: f64, admitted: f64) -> Turn {
+        let before = self.rate;
+        self.begin_round(now);
+        self.stage = Stage::Riding;
+        if let Some(window) = self.window {
+            self.measure(now, window.length);
+        } else {
+            self.ceiling = Some(admitted.max(before / 4.0));
+            self.regime_since = now;
+            self.returning = true;
+            self.set_rate(now, (MEASURED * admitted).clamp(before / 4.0, before));
+        }
+        Turn { at: before, to: self.rate, why: Why::Overrun }
+    }
+}

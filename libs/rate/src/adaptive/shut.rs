@@ -1,0 +1,57 @@
+//! A lane that is shut: everything is refused, so single requests ask whether it is open again.
+
+/// Seconds between the first two pings at least.
+const FIRST_INTERVAL: f64 = 0.25;
+/// By how much the interval grows with each refused ping.
+const BACK_OFF: f64 = 1.6;
+/// The longest interval in seconds; slow lanes use two of their own.
+const LONGEST_INTERVAL: f64 = 2.0;
+/// After so many seconds a limit of a minute would have reopened: whatever it is, it is not in a hurry.
+const LONG_SHUT: f64 = 75.0;
+const LONG_INTERVAL: f64 = 60.0;
+/// A wait of up to a second is one that was rounded up: it says nothing.
+const ROUNDING: f64 = 1.0;
+/// No provider is believed that it is shut for longer than this, in seconds.
+const LONGEST_WAIT: f64 = 600.0;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shut {
+    pub(super) since: f64,
+    pub(super) began: f64,
+    /// When the ping went out whose fate is open.
+    pub(super) ping: Option<f64>,
+    /// When the next ping may go.
+    pub(super) next_at: f64,
+    interval: f64,
+    longest: f64,
+}
+
+impl Shut {
+    /// Shut from now on; `verdict` is how long a refusal takes, `spacing` what lies between two requests of the lane.
+    /// ... and `rare` what lay between two of its admissions.
+    pub(super) fn new(now: f64, since: f64, verdict: f64, spacing: f64, rare: f64) -> Self {
+        let interval = FIRST_INTERVAL.max(verdict).max(spacing / 2.0);
+        let longest = LONGEST_INTERVAL.max(rare).max(interval);
+        Self { since, began: now, ping: None, next_at: now + interval, interval, longest }
+    }
+
+    pub(super) fn sent(&mut self, now: f64) {
+        self.ping.get_or_insert(now);
+        self.next_at = now + self.interval;
+    }
+
+    /// A request was refused, with the wait that the provider asks for in seconds.
+    pub(super) fn refused(&mut self, now: f64, sent_at: f64, retry_after: Option<f64>) {
+        if self.ping == Some(sent_at) {
+            self.ping = None;
+            let longest = if now - self.since > LONG_SHUT { LONG_INTERVAL } else { self.longest };
+            self.interval = (self.interval * BACK_OFF).min(longest);
+            self.next_at = now + self.interval;
+        }
+        match retry_after {
+            Some(wait) if wait > ROUNDING => self.next_at = now + wait.min(LONGEST_WAIT),
+            Some(wait) => self.next_at = self.next_at.min(now + wait + ROUNDING),
+            None => {}
+        }
+    }
+}
