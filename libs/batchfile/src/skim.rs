@@ -55,10 +55,12 @@ struct Skim<'a> {
 impl<'a> Skim<'a> {
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let blank = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))?;
-        self.at += blank;
-        Some(rest[blank])
+        loop {
+            match *self.text.as_bytes().get(self.at)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
+                byte => return Some(byte),
+            }
+        }
     }
 
     fn expect(&mut self, wanted: u8) -> Option<()> {
@@ -128,20 +130,21 @@ impl<'a> Skim<'a> {
 
     /// Passes over an object or an array, from its opening bracket.
     fn nested(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
         let mut depth = 0_usize;
         loop {
-            let rest = self.text.as_bytes().get(self.at..)?;
-            let found = rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'[' | b'}' | b']'))?;
-            self.at += found + 1;
-            match rest[found] {
+            let byte = *bytes.get(self.at)?;
+            self.at += 1;
+            match byte {
                 b'"' => self.string()?,
                 b'{' | b'[' => depth += 1,
-                _ => {
+                b'}' | b']' => {
                     depth -= 1;
                     if depth == 0 {
                         return Some(());
                     }
                 }
+                _ => {}
             }
         }
     }
