@@ -54,8 +54,8 @@ use self::write::LockedFolder;
 /// How many blocking operations one store runs at once.
 const MAX_BLOCKING_OPERATIONS: usize = 16;
 
-/// How many objects are deleted under one hold of the lock, which others wait for: a few milliseconds.
-const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+/// How many objects are deleted under one hold of the lock, which others wait for: at worst a tenth of a second.
+const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
 /// A folder as a store. Any number of processes on one machine may use one folder.
 #[derive(Debug)]
