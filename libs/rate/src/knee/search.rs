@@ -10,13 +10,14 @@ use crate::throughput::{Answers, Throughput};
 /// Twice as many in flight must yield this much more for another doubling.
 const WORTH_DOUBLING: f64 = 0.25;
 /// And this much more to stay there.
-const WORTH_STAYING: f64 = 0.05;
+const WORTH_STAYING: f64 = 0.1;
 /// More in flight must yield this share of the step more. Below the knee of a server whose batches gain from every
 /// request it is a quarter and more, of one with fixed slots the whole.
 const WORTH_MORE: f64 = 0.15;
 /// Fewer in flight may cost this share of the step.
 const WORTH_LESS: f64 = 0.08;
-/// Far above what the edge of the knee yields: enough where it is not sure.
+/// Where it stays unsure, a trial upwards must yield this share, and one downwards surely not cost that one.
+const LIKELY: f64 = 0.25;
 const CLEARLY: f64 = 0.4;
 /// A trial that yields this share of its step shows that the knee is far above.
 const FAR: f64 = 0.6;
@@ -58,7 +59,7 @@ impl Knee {
         if gain.is_none_or(|gain| gain.likely >= WORTH_DOUBLING) && in_flight < self.highest() {
             return self.double(Some(here));
         }
-        let enough = before.filter(|_| gain.is_some_and(|gain| gain.least < WORTH_STAYING)).unwrap_or(here);
+        let enough = before.filter(|_| gain.is_some_and(|gain| gain.likely < WORTH_STAYING)).unwrap_or(here);
         self.go_to(enough.in_flight);
         self.stage = Stage::Holding(None, Trials::new(now));
         Some(KneeChange::Found { in_flight: self.level.in_flight, tried: in_flight })
@@ -121,7 +122,7 @@ impl Knee {
         }
         // What stays unsure is mostly so because requests wait, where the lesser number will do.
         let worth_it = if upwards {
-            gain.least > threshold || gain.likely > step * CLEARLY
+            gain.least > threshold || gain.likely > step * LIKELY
         } else {
             gain.likely > threshold || (gain.most > threshold && gain.least > step * CLEARLY)
         };
