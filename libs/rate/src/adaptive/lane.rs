@@ -17,7 +17,7 @@ use super::recent::Recent;
 use super::shut::Shut;
 use super::slots::Slots;
 use super::tuning::Tuning;
-use super::window::{Lengths, Window};
+use super::window::Window;
 
 pub(super) use memory::LaneRecord;
 
@@ -25,8 +25,10 @@ pub(super) use memory::LaneRecord;
 const TICK: f64 = 0.005;
 /// Requests per second at the start.
 const START: f64 = 4.0;
-/// A lane that is idle for more than this share of the time is bound by something else, and does not grow.
+/// A lane that is idle for more than this share of the time is bound by something else, and does not grow. Where
+/// nothing was refused yet, it keeps out of the way of what binds.
 const IDLE: f64 = 0.1;
+const IDLE_AT_START: f64 = 0.75;
 /// No rate is lower than this many requests a second.
 const LEAST: f64 = 1e-3;
 /// Where a window was not used as it might be, it is caught up with at this pace, if it is behind by that share.
@@ -39,8 +41,9 @@ pub(super) struct Lane {
     tuning: Tuning,
     /// The user's bound.
     bound: f64,
-    /// What the provider states.
+    /// What the provider states, and when it last rose.
     cap: Option<f64>,
+    cap_rose_at: f64,
     rate: f64,
     /// Units of a request on average.
     unit: f64,
@@ -68,7 +71,6 @@ pub(super) struct Lane {
     /// The rate at which it was last refused, or that was last measured.
     ceiling: Option<f64>,
     window: Option<Window>,
-    lengths: Lengths,
     /// A cut went too deep, on purpose: up to the edge at once.
     returning: bool,
     shut_before: Option<f64>,
@@ -98,6 +100,7 @@ impl Lane {
             tuning,
             bound,
             cap: None,
+            cap_rose_at: f64::NEG_INFINITY,
             rate: (START * unit).min(bound),
             unit,
             slots: Slots::new(),
@@ -115,7 +118,6 @@ impl Lane {
             gentle_until: f64::NEG_INFINITY,
             ceiling: None,
             window: None,
-            lengths: Lengths::default(),
             returning: false,
             shut_before: None,
             refused_at: f64::NEG_INFINITY,
@@ -157,7 +159,8 @@ impl Lane {
         if passed > 0.0 {
             let weight = 1.0 - (-passed / (4.0 * self.spacing()).max(1.0)).exp();
             self.idle += ((lost / passed).min(1.0) - self.idle) * weight;
-            if self.idle < IDLE {
+            let most = if matches!(self.stage, Stage::Starting) { IDLE_AT_START } else { IDLE };
+            if self.idle < most {
                 self.grow(now, (passed - lost).max(0.0));
             }
         }

@@ -87,6 +87,9 @@ impl Slots {
         if let Some(slot) = self.slot(number(sent_at)) {
             slot.sent = (slot.sent + narrow(units)).max(0.0);
         }
+        if number(sent_at) >= self.within_from {
+            self.within += units;
+        }
     }
 
     pub(super) fn refused(&mut self, sent_at: f64, units: f64) {

@@ -33,6 +33,11 @@ const PROBE: f64 = 0.002;
 const BEYOND: f64 = 1.02;
 /// What must have been admitted beyond what a window held to prove that it holds more.
 const PROOF: f64 = 1.01;
+/// ... and where it slides, where more is refused at once.
+const SLIDING_PROOF: f64 = 1.002;
+/// How long a sliding window is held, and is probed, at least and at most, in seconds.
+const SLIDING_HOLD: f64 = 20.0;
+const SLIDING_PROBE: f64 = 15.0;
 /// Where the verdict on a whole window is late, by this many seconds.
 const LATE: f64 = 2.0;
 
@@ -87,7 +92,10 @@ impl Lane {
         match self.stage {
             Stage::Reading { .. } | Stage::Shut(_) => return 0.0,
             _ if now < self.gentle_until => return doubling_in(GENTLE_DOUBLING),
-            Stage::Starting if self.cap.is_some() => return doubling_in(STATED_DOUBLING),
+            // Nothing was refused since the limit is stated so.
+            _ if self.cap.is_some() && self.cap_rose_at > self.refused_at => {
+                return doubling_in(STATED_DOUBLING);
+            }
             Stage::Starting if self.allowance > 0.0 => return doubling_in(QUICK_DOUBLING),
             Stage::Starting => return doubling_in(self.tuning.doubling),
             Stage::Riding => {}
@@ -125,16 +133,21 @@ impl Lane {
 
     /// Begins to probe a window when it is time, and to search when it holds more than it did.
     fn look_for_more(&mut self, now: f64) {
-        let hold = self.period().min((40.0 * self.spacing()).max(75.0));
+        let period = self.period();
         let Some(window) = &mut self.window else { return };
+        // A window that opens at even intervals is used up at its end only, so a whole one is probed.
+        let (hold, probe) = if window.slides {
+            (period.max(SLIDING_HOLD), SLIDING_PROBE.min(window.length + LATE))
+        } else {
+            ((period / window.length).round().max(1.0) * window.length, window.length + LATE)
+        };
         let clean = now - self.clean_since;
         match window.probing {
-            None if clean > (hold / window.length).round().max(1.0) * window.length => {
-                window.probing = Some(now);
-            }
-            Some(since) if window.searching.is_none() && now > since + window.length + LATE => {
+            None if clean > hold => window.probing = Some(now),
+            Some(since) if window.searching.is_none() && now > since + probe => {
                 let (used, _) = self.slots.within(now, window.length);
-                if used >= PROOF * window.held * window.length + self.unit {
+                let proof = if window.slides { SLIDING_PROOF } else { PROOF };
+                if used >= proof * window.held * window.length + self.unit {
                     window.searching = Some(now);
                 }
             }

@@ -3,7 +3,7 @@
 use super::super::shut::Shut;
 use super::super::slots::SLOT;
 use super::super::turn::{Turn, Why};
-use super::super::window::{LENGTHS, MINUTE, Window};
+use super::super::window::{MINUTE, Window};
 use super::{Lane, Stage};
 
 /// A closure of this many seconds, and two requests more, was the rest of a window.
@@ -22,7 +22,8 @@ impl Lane {
     /// Seconds after which a ping that was not refused counts as admitted. Before anything is known of the limit a
     /// late refusal misleads, so it is waited for longer.
     pub(super) fn ping_delay(&self) -> f64 {
-        self.delay.until_known() * if self.window.is_some() { 1.0 } else { 2.0 }
+        let certain = self.window.is_some() || self.shut_before.is_some();
+        self.delay.until_known() * if certain { 1.0 } else { 2.0 }
     }
 
     /// Everything since `from` is refused.
@@ -35,6 +36,9 @@ impl Lane {
                 self.ceiling = Some(before);
                 self.set_rate(now, before * (1.0 - share));
             }
+        }
+        if let Some(window) = self.window.filter(|window| window.is_doubtful(from)) {
+            self.window = Some(Window { length: MINUTE, since: now, ..window });
         }
         let rare = MINUTE * self.unit / self.slots.tally(now - MINUTE, now).admitted().max(self.unit);
         let mut shut = Shut::new(now, from, self.delay.until_known(), self.spacing(), rare);
@@ -59,9 +63,7 @@ impl Lane {
         self.cut_at = ping;
         self.clean_since = ping;
         self.returning = false;
-        let held = LENGTHS.map(|length| self.held_in(length));
-        let known = self.window.map(|window| window.length);
-        let length = self.lengths.used_up(held, closed_for, known);
+        let length = Window::length_of(closed_for, self.window);
         let is_window = closed_for > WINDOW_CLOSURE + 2.0 * self.unit / self.held_in(length);
         if self.window.is_some() || is_window {
             if self.window.is_none() {
@@ -69,7 +71,7 @@ impl Lane {
             }
             self.measure(now, length);
             if let Some(window) = &mut self.window {
-                window.opened_at = ping;
+                window.opened(shut.since, ping);
             }
         } else {
             self.emptied(now, shut, ping);
@@ -117,8 +119,11 @@ impl Lane {
     pub(super) fn measure(&mut self, now: f64, length: f64) {
         let held = self.held_in(length);
         let opened_at = self.window.map_or(now, |window| window.opened_at);
+        let slides = self.window.is_some_and(|window| window.slides);
+        let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
+        let since = same.map_or(now, |window| window.since);
         self.ceiling = Some(held);
-        self.window = Some(Window { length, held, opened_at, probing: None, searching: None });
+        self.window = Some(Window { length, held, since, slides, opened_at, probing: None, searching: None });
         self.set_rate(now, HELD * held);
     }
 

@@ -9,6 +9,8 @@ use super::{Lane, Stage, TICK};
 
 /// The share of a remembered rate to start from.
 const RESUMED: f64 = 0.7;
+/// What is stated rises if it rises to so many times.
+const RISE: f64 = 1.05;
 /// Seconds in which the rate rises slowly after the provider asked for that.
 const GENTLE: f64 = 900.0;
 /// Who shares a key gains at most this many times its rate at once.
@@ -41,6 +43,9 @@ impl Lane {
     /// The provider states this limit, or none that can be believed.
     pub(in super::super) fn believe(&mut self, now: f64, cap: Option<f64>) -> Option<Turn> {
         let before = self.rate;
+        if cap.is_some_and(|cap| self.cap.is_none_or(|known| cap > RISE * known)) {
+            self.cap_rose_at = now;
+        }
         self.cap = cap;
         if before <= self.top() {
             return None;
