@@ -8,7 +8,8 @@
 //! A 503 closes the slot it came for, and what was in flight then stays out of reach for ten minutes. Where the
 //! server tells how many requests wait in its queue, that is believed instead, and the queue kept short.
 //!
-//! Without a search (see [`Knee::unbounded`]) only overload limits the number.
+//! Without a search (see [`Knee::unbounded`]) only overload limits the number, until answers take many times as long as
+//! before with many in flight: then the server saturates, whatever it was taken for, and the search begins.
 
 mod change;
 mod overload;
@@ -16,12 +17,14 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod trials;
+mod watch;
 
 use std::time::Duration;
 
 pub(crate) use change::KneeChange;
 use overload::Overload;
 use trials::Trials;
+use watch::Watch;
 
 use crate::throughput::{Answers, Throughput};
 
@@ -66,8 +69,8 @@ struct Level {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// No search.
-    Unbounded,
+    /// No search, but for whether there is need for one.
+    Unbounded(Watch),
     /// Doubling; what was measured before the last doubling.
     Starting(Option<Throughput>),
     /// At the knee, as far as is known; what was measured there before.
@@ -92,7 +95,7 @@ impl Knee {
 
     /// No search: as many as there may be, unless the server says that it is overloaded.
     pub(crate) fn unbounded(most: u32) -> Self {
-        Self::new(most, Stage::Unbounded, most)
+        Self::new(most, Stage::Unbounded(Watch::default()), most)
     }
 
     fn new(limit: u32, stage: Stage, most: u32) -> Self {
@@ -103,13 +106,17 @@ impl Knee {
 
     /// Requests that may be in flight at once, at least 1.
     pub(crate) fn limit(&self) -> u32 {
-        self.limit
+        match self.stage {
+            // A start at full speed must not fill the queue of a server that saturates before its answers tell.
+            Stage::Unbounded(watch) => self.limit.min(watch.most()),
+            _ => self.limit,
+        }
     }
 
     /// The number that the search came to, for a later run; none without a search.
     pub(crate) fn found(&self) -> Option<u32> {
         match self.stage {
-            Stage::Unbounded => None,
+            Stage::Unbounded(_) => None,
             Stage::Trying(base, _) => Some(base.in_flight),
             Stage::Starting(_) | Stage::Holding(..) | Stage::Reading { .. } => Some(self.level.in_flight),
         }
@@ -127,6 +134,13 @@ impl Knee {
         if let Some(overload) = &mut self.overload {
             overload.answered();
         }
+        if let Stage::Unbounded(watch) = &mut self.stage
+            && let Some(saturated) = watch.succeeded(now, sent_at, output_tokens, in_flight)
+        {
+            self.stage = Stage::Starting(None);
+            self.go_to(saturated.at_work);
+            return Some(KneeChange::Saturated { in_flight: self.level.in_flight, slower: saturated.slower });
+        }
         if !self.is_full(in_flight) {
             return None;
         }
@@ -139,6 +153,9 @@ impl Knee {
         }
         if self.level.foreign > 0 {
             self.level.foreign -= 1;
+            return None;
+        }
+        if matches!(self.stage, Stage::Unbounded(_)) {
             return None;
         }
         self.level.answers.add(output_tokens, now.saturating_sub(sent_at));
@@ -167,7 +184,7 @@ impl Knee {
             Stage::Trying(base, trials) => {
                 (base.in_flight, Stage::Holding(Some(base), trials.after_failure(now)))
             }
-            Stage::Unbounded | Stage::Holding(..) | Stage::Reading { .. } => {
+            Stage::Unbounded(_) | Stage::Holding(..) | Stage::Reading { .. } => {
                 (self.level.in_flight, self.stage)
             }
         };
@@ -227,7 +244,7 @@ impl Knee {
     fn forget(&mut self, now: Duration) {
         if self.overload.is_some_and(|overload| overload.is_over(now)) {
             self.overload = None;
-            if matches!(self.stage, Stage::Unbounded) {
+            if matches!(self.stage, Stage::Unbounded(_)) {
                 self.go_to(self.most);
             }
         }

@@ -5,6 +5,8 @@ use std::fmt;
 /// A change of the number, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum KneeChange {
+    /// The server saturates, though none was expected to.
+    Saturated { in_flight: u32, slower: f64 },
     /// Twice as many, since the last doubling was worth it.
     Doubled { in_flight: u32 },
     /// The end of the doubling.
@@ -20,6 +22,9 @@ pub(crate) enum KneeChange {
 impl fmt::Display for KneeChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
+            Self::Saturated { in_flight, slower } => {
+                write!(formatter, "{in_flight} at once: answers take {slower:.1} times as long as with fewer")
+            }
             Self::Doubled { in_flight } => {
                 write!(formatter, "up to {in_flight} at once: more in flight yielded more tokens")
             }

@@ -28,7 +28,7 @@ impl Knee {
     pub(super) fn consider(&mut self, now: Duration) -> Option<KneeChange> {
         let here = self.level.answers.throughput(self.level.in_flight);
         match self.stage {
-            Stage::Unbounded | Stage::Reading { .. } => None,
+            Stage::Unbounded(_) | Stage::Reading { .. } => None,
             Stage::Starting(before) => self.start(now, here, before),
             Stage::Holding(before, trials) => {
                 self.hold(now, here, before, trials);

@@ -275,10 +275,19 @@ fn it_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn a_server_that_was_taken_for_a_provider_is_searched_once_it_saturates() {
+    for server in [FIXED_SLOTS, BATCHING] {
+        let mut knee = Knee::unbounded(16_384);
+        let hour = hour(&mut knee, 1, false, |_| server);
+        assert!(hour.work > 0.97 && hour.queue < 2.5 && knee.found().is_some(), "{hour:?}");
+    }
+}
+
+#[test]
 fn without_a_search_only_overload_limits_it() {
     let mut knee = Knee::unbounded(1_000);
-    for second in 0..5_000 {
-        knee.succeeded(at(f64::from(second)), at(0.0), 100, 1_000);
+    for second in 1..5_000 {
+        knee.succeeded(at(f64::from(second)), at(f64::from(second) - 1.0), 100, 1_000);
     }
     assert_eq!(knee.limit(), 1_000);
     // Each refusal closes its slot, answers open them again, up to 0.97 of what was too many for ten minutes.
