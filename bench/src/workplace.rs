@@ -112,7 +112,7 @@ impl Workplace {
         self.folder.join("said.txt")
     }
 
-    /// `penstock run` without any limit but `in_flight`.
+    /// `penstock run` without any limit but `in_flight`: nothing looks for one either.
     pub(crate) fn penstock_run(
         &self,
         cores: Cores,
@@ -125,7 +125,7 @@ impl Workplace {
         let in_flight = in_flight.to_string();
         Invocation::new(cores, &self.penstock, ["run", &input, "--output", &output])
             .with(["--provider", "openai-compatible", "--base-url", url, "--model", MODEL])
-            .with(["--max-in-flight", &in_flight])
+            .with(["--rate", "fixed", "--max-in-flight", &in_flight])
     }
 
     /// Removes a file or a folder with all that is in it.

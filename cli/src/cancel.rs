@@ -113,6 +113,7 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
         ending: Some(EndingRequest::cancelled()),
         steps,
         fail_fast_on_credentials: false,
+        participation: None,
     };
     execute(job, &folder, &mut reporter, &mut signals).await
 }

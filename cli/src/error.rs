@@ -2,7 +2,7 @@
 
 use std::io;
 
-use penstock_executor::{RunError, provider::ProviderError};
+use penstock_executor::{RunError, provider::ProviderError, shared_state::LocationError};
 use penstock_intake::IntakeError;
 use penstock_job::{ExitCode, Reason, spec::SpecError};
 use penstock_simulator::StartError;
@@ -58,6 +58,9 @@ pub(crate) enum CommandError {
     /// The provider cannot be used.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The place of shared state cannot be used.
+    #[error(transparent)]
+    SharedState(#[from] LocationError),
     /// The simulated provider could not be started.
     #[error(transparent)]
     Simulator(#[from] StartError),
@@ -92,6 +95,7 @@ impl CommandError {
             | Self::Folder(_)
             | Self::NoJob(_)
             | Self::Provider(_)
+            | Self::SharedState(_)
             | Self::Simulator(_)
             | Self::Scenario(_)
             | Self::Lines(_)

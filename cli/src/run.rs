@@ -6,6 +6,7 @@
 mod execute;
 mod input;
 mod occupied;
+mod sharing;
 mod validation;
 
 use std::{
@@ -37,6 +38,8 @@ use crate::{
 /// Runs or resumes a job.
 pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<ExitCode, CommandError> {
     let (view, take_over) = (arguments.view, arguments.take_over);
+    let shared_state = arguments.shared_state.clone();
+    let share_every = Duration::from_secs(arguments.share_every.get());
     let mut signals = Signals::listen()?;
     let file = arguments.job.as_deref().map(spec_file::read::<JobSpec>).transpose()?;
     let mut spec = arguments.over(file.unwrap_or_default());
@@ -54,6 +57,8 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     if let Standing::Over(receipt) = &standing {
         return Ok(over(receipt, &folder, &mut reporter));
     }
+    let participation =
+        sharing::participation(shared_state.as_deref(), share_every, &spec, folder.root()).await?;
     let _lock = lock(&folder, take_over)?;
     let identity = Identity::of(&canonical);
     reporter.event(&Event::Started {
@@ -84,6 +89,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         ending: None,
         steps,
         fail_fast_on_credentials: true,
+        participation,
     };
     let code = execute(job, &folder, &mut reporter, &mut signals).await?;
     if let Some(server) = server {

@@ -253,8 +253,14 @@ mod tests {
             words: format!("change {number}"),
         };
         let decisions = (0..4).flat_map(|number| models.iter().map(move |model| decision(number, model)));
-        let gauges =
-            RateGauges { rpm_target: Some(60), effective_rpm: Some(60.0), p95_tokens: Some(7), refusals: 0 };
+        let gauges = RateGauges {
+            rpm_target: Some(60),
+            effective_rpm: Some(60.0),
+            p95_tokens: Some(7),
+            refusals: 0,
+            learned_utilisation: Some(0.98),
+            stated_utilisation: Some(0.98),
+        };
         Learned { belief: "holding 60/min".to_owned(), gauges, decisions: decisions.collect() }
     }
 

@@ -4,10 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use penstock_batchfile::{RecordWriter, Rules};
-use penstock_job::{Step, state::EndingReason};
+use penstock_job::{Step, spec::ProviderKind, state::EndingReason};
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::Instant,
+    time::{Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -21,9 +21,12 @@ use crate::{
     ingest::{Ingest, InputModified, ingest},
     job::{EndingRequest, Job, Timing, requests_in_flight},
     ledger::{Ledger, Recollection},
+    participate::Participant,
+    provider::Provider,
     results::Entry,
     run::lines,
     steps::Steps,
+    watch_load::watch_load,
 };
 
 /// Bytes of requests and answers in flight, beside the one oversize holder.
@@ -35,6 +38,9 @@ const DRAIN_FLUSH: Duration = Duration::from_secs(2);
 /// How long a run that was asked to stop may go on storing when nothing more can come. With the default drain of 10 s it
 /// leaves inside 12 s (R7).
 pub(crate) const LAST_FLUSH: Duration = Duration::from_millis(1_250);
+
+/// How long the first request waits for a server's word on whether it tells its load.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
 
 /// How answering ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +75,8 @@ pub(crate) async fn answer(
         })
         .await;
     let timing = Timing::from(&job.spec.limits);
-    let pacing =
-        Arc::new(Pacing::new(&job.spec.limits, job.canonical.provider.kind, memory, Arc::clone(board)));
+    let pacing = Arc::new(Pacing::new(&job.spec, memory, Arc::clone(board)));
+    let company = Company::join(job, provider, &pacing).await;
     ledger.remember(Some(Arc::clone(&pacing) as Arc<dyn Recollection>)).await;
 
     // One window waits while another is dispatched; ingest makes no third.
@@ -137,12 +143,55 @@ pub(crate) async fn answer(
     };
     let answered = loops.until_done(&modified, stop, created_at_ms).await;
     dispatching.join().await?;
+    company.part().await?;
     // Nobody takes its windows any more, and it may be waiting for a disk that refuses.
     ingesting.handle.abort();
     ingesting.join().await?;
     // The learner's memory moves from the pacing into the state.
     ledger.remember(None).await;
     Ok(answered)
+}
+
+/// The loops that tell the learners what others know. Answering waits for neither.
+struct Company {
+    done: CancellationToken,
+    tasks: Vec<Task>,
+}
+
+impl Company {
+    /// Begins them where the rate is found from answers.
+    async fn join(job: &Job, provider: &Provider, pacing: &Arc<Pacing>) -> Self {
+        let done = CancellationToken::new();
+        let mut tasks = Vec::new();
+        if !pacing.is_adaptive() {
+            return Self { done, tasks };
+        }
+        let participation = job.participation.clone();
+        tasks.extend(participation.map(|participation| {
+            let participant =
+                Participant::new(participation, &job.identity, provider.clone(), Arc::clone(pacing));
+            Task::spawn(participant.take_part(done.clone()))
+        }));
+        // Nobody else runs servers that tell their load to everybody.
+        let kind = job.canonical.provider.kind;
+        if matches!(kind, ProviderKind::OpenAiCompatible | ProviderKind::Simulated) {
+            let model = job.canonical.model.as_deref().unwrap_or_default();
+            if let Ok(Some(_)) = timeout(FIRST_LOOK, provider.load(model)).await {
+                pacing.expect_saturation();
+            }
+            tasks.push(Task::spawn(watch_load(provider.clone(), Arc::clone(pacing), done.clone())));
+        }
+        Self { done, tasks }
+    }
+
+    /// Ends them.
+    async fn part(self) -> Result<(), RunError> {
+        self.done.cancel();
+        for task in self.tasks {
+            task.join().await?;
+        }
+        Ok(())
+    }
 }
 
 /// The running loops and the levers to end them.
@@ -206,7 +255,7 @@ impl Loops<'_> {
         let storing = async {
             loop {
                 self.store().await;
-                if tokio::time::timeout(DRAIN_FLUSH, self.dispatched.cancelled()).await.is_ok() {
+                if timeout(DRAIN_FLUSH, self.dispatched.cancelled()).await.is_ok() {
                     break;
                 }
             }
@@ -217,7 +266,7 @@ impl Loops<'_> {
             () = self.halt.wait() => {}
         }
         self.await_answers(Instant::now()).await;
-        if tokio::time::timeout(LAST_FLUSH, self.store()).await.is_err() {
+        if timeout(LAST_FLUSH, self.store()).await.is_err() {
             tracing::warn!("not everything could be stored in time; the rest stays in the scratch folder");
         }
         self.quit.cancel();

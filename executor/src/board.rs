@@ -51,6 +51,13 @@ pub struct RateGauges {
     /// Refusals for the rate, those of earlier runs included.
     #[serde(rename = "rate.429_events")]
     pub refusals: u64,
+    /// What was let in during the last minute, as a part of the limits that were found out; `None` while a model's is not
+    /// known.
+    #[serde(rename = "rate.learned_utilisation", default)]
+    pub learned_utilisation: Option<f64>,
+    /// The same as a part of the limits that the provider states; `None` where it states none.
+    #[serde(rename = "rate.stated_utilisation", default)]
+    pub stated_utilisation: Option<f64>,
 }
 
 /// A moment of a run.

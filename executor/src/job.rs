@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 use penstock_job::{CanonicalSpec, Identity, JobSpec, spec::Limits, state::EndingReason};
 use penstock_storage::{Input, Store};
 
-use crate::{memory, provider::Provider, steps::Steps};
+use crate::{memory, participate::Participation, provider::Provider, steps::Steps};
 
 /// One job, ready to be run.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Job {
     /// End with [`RunError::CredentialsRefused`](crate::RunError) when the provider refuses the key before anything
     /// succeeded; otherwise wait for a better key.
     pub fail_fast_on_credentials: bool,
+    /// How it shares what it learns of the rate with other jobs on its key; `None`: not at all.
+    pub participation: Option<Participation>,
 }
 
 /// An ending that the caller asks for.

@@ -23,7 +23,9 @@ use thiserror::Error;
 use crate::{
     error::RunError,
     job::{EndingRequest, Job, requests_in_flight},
+    participate::Participation,
     provider::{Provider, ProviderError},
+    shared_state::{self, LocationError},
     steps::watched,
 };
 
@@ -64,6 +66,9 @@ pub enum LaunchError {
     /// The provider cannot be used.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The place of shared state cannot be used.
+    #[error(transparent)]
+    SharedState(#[from] LocationError),
     /// The process cannot listen for signals.
     #[error("listen for signals: {0}; run where signals can be handled")]
     Signals(io::Error),
@@ -85,12 +90,22 @@ impl LaunchError {
     }
 }
 
+/// Where a job shares what it learns of its rate with others on its key.
+#[derive(Debug, Clone)]
+pub struct SharingPlace {
+    /// A folder, or `none`: see [`shared_state::open`].
+    pub uri: String,
+    /// How often it tells what it sends; above zero.
+    pub every: Duration,
+}
+
 /// Opens everything that a job file names. The input counts as lost when the file that was validated is gone or is not
 /// at its generation any more; a job file that names another one is for the claim to refuse.
 pub async fn launch(
     job_file: &Path,
     scratch: Option<PathBuf>,
     ending: Option<EndingRequest>,
+    sharing: Option<SharingPlace>,
 ) -> Result<Job, LaunchError> {
     let path = job_file.display().to_string();
     let text = match tokio::fs::read_to_string(job_file).await {
@@ -100,6 +115,12 @@ pub async fn launch(
     let spec: JobSpec = text::parse(&text).map_err(|source| LaunchError::JobFile { path, source })?;
     let output = spec.output.clone().ok_or(LaunchError::Missing("output"))?;
     let input = spec.input.clone().ok_or(LaunchError::Missing("input"))?;
+    let participation = match sharing {
+        Some(SharingPlace { uri, every }) => {
+            shared_state::open(&uri, &output).await?.map(|state| Participation { state, every })
+        }
+        None => None,
+    };
     let (store, steps) = watched(FileStore::open(&output).await?);
     let validation = ObjectName::from_static(penstock_job::layout::VALIDATION);
     let (_, bytes) = store.get(&validation, VALIDATION_LIMIT).await?.ok_or(RunError::NotValidated)?;
@@ -126,6 +147,7 @@ pub async fn launch(
         steps,
         // A pod waits for a better key.
         fail_fast_on_credentials: false,
+        participation,
     })
 }
 

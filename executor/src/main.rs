@@ -3,10 +3,10 @@
 //! It runs a job that was validated before; `penstock run` validates and runs in one go. Its exit codes are those of
 //! `docs/exit-codes.md`; the last line of its log says what helps.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{num::NonZeroU64, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, ValueEnum};
-use penstock_executor::{Board, EndingRequest, Finished, LaunchError, Stop, launch, run};
+use penstock_executor::{Board, EndingRequest, Finished, LaunchError, SharingPlace, Stop, launch, run};
 use penstock_job::ExitCode as Code;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -21,6 +21,12 @@ struct Arguments {
     /// Folder on local disk for windows and for answers that are not durable yet [default: below the output].
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
+    /// Where jobs on one key tell each other what they learn of its rate: a folder, or none [default: none]
+    #[arg(long, value_name = "URI")]
+    shared_state: Option<String>,
+    /// How often this job tells the others there what it sends, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    share_every: NonZeroU64,
     /// Send nothing: record every undone line as this, and publish.
     #[arg(long, value_name = "WHY")]
     ending: Option<Ending>,
@@ -90,8 +96,10 @@ async fn finish(arguments: Arguments) -> Result<Finished, LaunchError> {
         Ending::Cancelled => EndingRequest::cancelled(),
         Ending::Expired => EndingRequest::expired(),
     });
+    let every = Duration::from_secs(arguments.share_every.get());
+    let sharing = arguments.shared_state.map(|uri| SharingPlace { uri, every });
     let job = tokio::select! {
-        job = launch(&arguments.job, arguments.scratch, ending) => job?,
+        job = launch(&arguments.job, arguments.scratch, ending, sharing) => job?,
         () = stop.wait() => return Ok(Finished::Stopped),
     };
     let finished = run(job, Arc::new(Board::default()), stop).await;

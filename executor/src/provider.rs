@@ -156,6 +156,11 @@ impl Provider {
         self.routing.of(model).map(|route| route.account())
     }
 
+    /// The base URL of the server of a model; `None` of a model that has no route.
+    pub fn server(&self, model: &str) -> Option<&str> {
+        self.routing.of(model).map(|route| route.server())
+    }
+
     /// Asks the server of a model what it works on; `None` where it does not tell, as hosted providers do not.
     pub async fn load(&self, model: &str) -> Option<Load> {
         load::ask(self.routing.of(model)?).await

@@ -14,13 +14,10 @@ use penstock_storage::StorageError;
 use thiserror::Error;
 
 pub use self::{
-    location::{LocationError, open},
+    location::{LocationError, open, open_folder},
     stored::StoredState,
 };
 use crate::provider::Account;
-
-/// How often a job tells the others what it sends, unless the user says otherwise.
-pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A model's rate in requests a minute.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,7 +15,7 @@ use penstock_job::{
 use super::{ViewArguments, duration, word};
 
 /// Arguments of `penstock run`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// The input file: one JSON object a line
     #[arg(value_name = "INPUT", required_unless_present = "job")]
@@ -66,7 +66,8 @@ pub(crate) struct RunArguments {
     #[arg(long, help_heading = "Requests", value_name = "NAME")]
     pub(crate) run: Option<String>,
 
-    /// How the rate is found: your own limits and nothing else, or careful increase and decrease [default: fixed]
+    /// How the rate is found: from the provider's answers, your own limits and nothing else, or careful increase and
+    /// decrease [default: adaptive; fixed with --provider simulated]
     #[arg(long, help_heading = "Limits", value_parser = word::parser::<RateMode>(word::RATES))]
     pub(crate) rate: Option<RateMode>,
     /// Most requests per minute
@@ -84,6 +85,14 @@ pub(crate) struct RunArguments {
     /// Completion window from the first start, such as 24h; then the rest is recorded as expired [default: none]
     #[arg(long, help_heading = "Limits", value_name = "TIME", value_parser = duration::seconds)]
     pub(crate) deadline: Option<NonZeroU64>,
+
+    /// Where jobs on one key tell each other what they learn of its rate: a folder, or none
+    /// [default: `$XDG_STATE_HOME/penstock`, else `~/.local/state/penstock`]
+    #[arg(long, help_heading = "Limits", value_name = "URI")]
+    pub(crate) shared_state: Option<String>,
+    /// How often this job tells the others there what it sends
+    #[arg(long, help_heading = "Limits", value_name = "TIME", default_value = "10s", value_parser = duration::seconds)]
+    pub(crate) share_every: NonZeroU64,
 
     #[command(flatten)]
     pub(crate) view: ViewArguments,
@@ -120,7 +129,7 @@ impl RunArguments {
         spec.max_output_tokens = self.max_output_tokens.or(spec.max_output_tokens);
         replace(&mut spec.run, self.run);
         let limits = &mut spec.limits;
-        replace(&mut limits.rate, self.rate);
+        limits.rate = self.rate.or(limits.rate);
         limits.rpm = self.rpm.or(limits.rpm);
         limits.tpm = self.tpm.or(limits.tpm);
         limits.max_in_flight = self.max_in_flight.or(limits.max_in_flight);

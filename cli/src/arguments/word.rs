@@ -9,7 +9,7 @@ pub(super) const FORMATS: &[&str] = &["auto", "prompts", "openai"];
 pub(super) const PROVIDERS: &[&str] =
     &["openai", "openai-compatible", "gemini", "anthropic", "azure-openai", "simulated"];
 /// `--rate`.
-pub(super) const RATES: &[&str] = &["fixed", "aimd"];
+pub(super) const RATES: &[&str] = &["adaptive", "fixed", "aimd"];
 /// `simulate rate --enforcement`.
 pub(super) const ENFORCEMENTS: &[&str] =
     &["minute_bucket", "second_bucket", "fixed_minute", "fixed_ten_seconds", "sliding_minute"];

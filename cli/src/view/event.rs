@@ -27,7 +27,7 @@ pub(crate) enum Event<'a> {
         comparing_ids: bool,
     },
     /// The job goes on; about once a second, and whenever `stage` changes.
-    Progress(Picture<'a>),
+    Progress(Box<Picture<'a>>),
     /// The run was asked to stop.
     Stopping {
         /// How long answers to requests in flight are awaited.
@@ -220,7 +220,7 @@ mod tests {
         }
         [(&progress, &pace), (&Progress::default(), &Pace::default())].map(|(progress, pace)| {
             let moment = Moment { heading: "in", progress, pace, elapsed: Duration::ZERO, stopping: None };
-            value(&Event::Progress(Picture::of(&moment)))
+            value(&Event::Progress(Box::new(Picture::of(&moment))))
         })
     }
 
@@ -305,7 +305,7 @@ mod tests {
         let pace = Pace::default();
         let elapsed = Duration::from_millis(1_500);
         let moment = Moment { heading: "in", progress: &progress, pace: &pace, elapsed, stopping: None };
-        let event = serde_json::to_value(Event::Progress(Picture::of(&moment))).unwrap();
+        let event = serde_json::to_value(Event::Progress(Box::new(Picture::of(&moment)))).unwrap();
         let expected = json!({
             "event": "progress", "stage": "starting", "elapsed_ms": 1500, "epoch": 0, "lines": 300, "done": 1,
             "percent": 0.3, "adopted": 0,
@@ -314,6 +314,7 @@ mod tests {
             "requests_per_second": null, "input_tokens": 0, "output_tokens": 0, "rate": "fixed",
             "gauges": {
                 "rate.rpm_target": null, "rate.effective_rpm": null, "rate.p95_tokens": null, "rate.429_events": 0,
+                "rate.learned_utilisation": null, "rate.stated_utilisation": null,
             },
             "reason": {"word": "AtOwnLimit", "evidence": "60 a minute", "help": Reason::AtOwnLimit.help()},
             "eta_seconds": null, "checkpoint_age_ms": null, "exposed": 0,

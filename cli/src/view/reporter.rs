@@ -128,7 +128,7 @@ impl Reporter {
             Mode::Live => self.screen.draw(&live::panel(&moment, Screen::columns())),
             Mode::Plain => self.screen.say(&plain::line(&moment)),
             Mode::Json => {
-                write(&mut self.stdout, &self.screen, &Event::Progress(Picture::of(&moment)));
+                write(&mut self.stdout, &self.screen, &Event::Progress(Box::new(Picture::of(&moment))));
             }
             Mode::Quiet => {}
         }

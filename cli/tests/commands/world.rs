@@ -90,6 +90,8 @@ impl World {
     pub(crate) fn penstock<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
         command.args(arguments).current_dir(self.folder.path()).env_remove("PENSTOCK_LOG");
+        // No test hears of another one.
+        command.env("XDG_STATE_HOME", self.path("state"));
         for name in KEYS {
             command.env_remove(name);
         }

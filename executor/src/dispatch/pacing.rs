@@ -2,26 +2,31 @@
 //! bounds it as a whole. A line goes when all that concern it agree.
 
 mod estimate;
+mod lately;
 mod memory;
+mod outside;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
 use penstock_job::{
-    Reason,
+    JobSpec, Reason,
     spec::{Limits, ModelLimits, ProviderKind, RateMode},
     state::Requests,
 };
 use penstock_rate::{Cost, Gauges, Learner, Mode, Profile, RequestId, Snapshot, Verdict, Wait};
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 pub(crate) use self::memory::learner_memory;
 pub use self::memory::{Decision, Learned, learned};
-use self::{estimate::AnswerBound, memory::Memory};
+use self::{estimate::AnswerBound, lately::Lately, memory::Memory};
 use super::schedule::Pace;
 use crate::{
     board::{Board, RateGauges},
@@ -30,6 +35,9 @@ use crate::{
 
 /// Models whose beliefs are told in words; more would fill the screen.
 const TOLD: usize = 3;
+
+/// A rate counts as being at a limit from this part of it on: a learner stays a little below.
+const NEAR: f64 = 0.9;
 
 /// The learners of a job, shared between dispatch, which asks, and the ledger, which remembers.
 #[derive(Debug)]
@@ -43,6 +51,9 @@ pub(crate) struct Pacing {
     /// What the board counted before this pacing began.
     before: Requests,
     learners: Mutex<Learners>,
+    model_count: watch::Sender<usize>,
+    /// Servers tell their load.
+    tells_load: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -56,7 +67,12 @@ struct Learners {
 #[derive(Debug)]
 struct Model {
     learner: Learner,
+    /// What the user allows.
+    own: penstock_rate::Limits,
+    /// Whether it goes on from what an earlier run of the job has learned.
+    is_resumed: bool,
     answers: AnswerBound,
+    lately: Lately,
 }
 
 /// What dispatch shows of the rate.
@@ -70,27 +86,25 @@ pub(super) struct View {
 }
 
 impl Pacing {
-    pub(crate) fn new(
-        limits: &Limits,
-        kind: ProviderKind,
-        memory: BTreeMap<String, Snapshot>,
-        board: Arc<Board>,
-    ) -> Self {
+    pub(crate) fn new(spec: &JobSpec, memory: BTreeMap<String, Snapshot>, board: Arc<Board>) -> Self {
+        let limits = &spec.limits;
         // The job's own bounds hold over all models together; they are never learned.
         let whole = penstock_rate::Limits { rpm: limits.rpm, tpm: limits.tpm, max_in_flight: None };
-        let profile = profile(kind);
+        let profile = profile(spec.provider.kind);
         let job = Learner::new(Mode::Fixed, profile, whole, Duration::ZERO);
         let learners = Mutex::new(Learners { job, models: BTreeMap::new(), sent: RequestId(0) });
         let before = counted(&board);
         Self {
             began: Instant::now(),
-            mode: mode(limits.rate),
+            mode: mode(spec.rate()),
             profile,
             limits: limits.clone(),
             memory,
             board,
             before,
             learners,
+            model_count: watch::Sender::new(0),
+            tells_load: AtomicBool::new(false),
         }
     }
 
@@ -121,9 +135,11 @@ impl Pacing {
         // The name is copied for a model that is new, not for each request.
         if !models.contains_key(model) {
             models.insert(Arc::clone(model), self.model(model, now));
+            self.model_count.send_modify(|count| *count += 1);
         }
         if let Some(model) = models.get_mut(model) {
             model.learner.sent(now, *sent, cost);
+            model.lately.sent(now);
         }
         *sent
     }
@@ -149,6 +165,9 @@ impl Pacing {
         };
         learners.job.verdict(now, id, for_job);
         if let Some(model) = learners.models.get_mut(model) {
+            if matches!(verdict, Verdict::Refused { .. }) {
+                model.lately.refused(now);
+            }
             model.learner.verdict(now, id, verdict);
         }
     }
@@ -163,18 +182,20 @@ impl Pacing {
 
     /// What the learners believe, and whether it holds the job back.
     pub(super) fn view(&self) -> View {
+        let now = self.began.elapsed();
         let learners = self.learners();
-        View { belief: learners.belief(), gauges: learners.gauges(), reason: self.reason(&learners) }
+        View { belief: learners.belief(), gauges: learners.gauges(now), reason: self.reason(&learners) }
     }
 
     fn reason(&self, learners: &Learners) -> Option<Reason> {
         let own = self.limits.rpm.is_some() || self.limits.tpm.is_some();
         match self.mode {
             Mode::Fixed => own.then_some(Reason::AtOwnLimit),
-            Mode::Aimd | Mode::Adaptive => {
+            Mode::Aimd => {
                 let refused = learners.models.values().any(|model| model.learner.gauges().refusals > 0);
                 Some(if refused { Reason::RunningAtLimit } else { Reason::Learning })
             }
+            Mode::Adaptive => Some(learners.reason()),
         }
     }
 
@@ -183,34 +204,54 @@ impl Pacing {
         self.mode == Mode::Fixed
     }
 
+    /// A model's learner as it begins.
     fn model(&self, model: &str, now: Duration) -> Model {
-        Model { learner: self.learner(model, now), answers: AnswerBound::default() }
-    }
-
-    fn learner(&self, model: &str, now: Duration) -> Learner {
         let ModelLimits { rpm, tpm, .. } = self.limits.per_model.get(model).copied().unwrap_or_default();
         let limits = penstock_rate::Limits {
             rpm: [rpm, self.limits.rpm].into_iter().flatten().min(),
             tpm: [tpm, self.limits.tpm].into_iter().flatten().min(),
             max_in_flight: None,
         };
-        let restored = self
-            .memory
-            .get(model)
-            .map(|snapshot| Learner::restore(snapshot, self.mode, self.profile, limits, now));
-        match restored {
-            Some(Ok(learner)) => learner,
+        let profile = if self.tells_load.load(Relaxed) { Profile::Vllm } else { self.profile };
+        let restore = |snapshot| Learner::restore(snapshot, self.mode, profile, limits, now);
+        let restored = match self.memory.get(model).map(restore) {
+            Some(Ok(learner)) => Some(learner),
             Some(Err(error)) => {
                 tracing::warn!(model, %error, "learning starts afresh");
-                Learner::new(self.mode, self.profile, limits, now)
+                None
             }
-            None => Learner::new(self.mode, self.profile, limits, now),
+            None => None,
+        };
+        Model {
+            own: limits,
+            is_resumed: restored.is_some(),
+            learner: restored.unwrap_or_else(|| Learner::new(self.mode, profile, limits, now)),
+            answers: AnswerBound::default(),
+            lately: Lately::default(),
         }
     }
 
     fn learners(&self) -> MutexGuard<'_, Learners> {
         // Learners do not panic, and a half-told one would at worst pace a little wrong.
         self.learners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Model {
+    /// Why an adaptive learner sends no faster.
+    fn reason(&self) -> Reason {
+        let Gauges { rpm_target, effective_rpm, learned_rpm, stated_rpm, .. } = self.learner.gauges();
+        let effective = effective_rpm.unwrap_or(f64::INFINITY);
+        let at = |limit: f64| effective >= NEAR * limit;
+        let at_own_tokens =
+            self.own.tpm.is_some() && rpm_target.is_some_and(|target| effective < NEAR * f64::from(target));
+        if at_own_tokens || self.own.rpm.is_some_and(|rpm| at(f64::from(rpm.get()))) {
+            Reason::AtOwnLimit
+        } else if learned_rpm.into_iter().chain(stated_rpm).any(at) {
+            Reason::RunningAtLimit
+        } else {
+            Reason::Learning
+        }
     }
 }
 
@@ -231,7 +272,13 @@ impl Learners {
         }
     }
 
-    fn gauges(&self) -> RateGauges {
+    /// Why adaptive learners hold the job back: one that is still learning may go faster by itself.
+    fn reason(&self) -> Reason {
+        let reasons = self.models.values().map(Model::reason);
+        reasons.min().unwrap_or(Reason::Learning)
+    }
+
+    fn gauges(&self, now: Duration) -> RateGauges {
         let gauges: Vec<Gauges> = self.models.values().map(|model| model.learner.gauges()).collect();
         if gauges.is_empty() {
             return RateGauges::default();
@@ -241,16 +288,27 @@ impl Learners {
             effective_rpm: gauges.iter().map(|gauges| gauges.effective_rpm).sum(),
             p95_tokens: gauges.iter().filter_map(|gauges| gauges.p95_tokens).max(),
             refusals: gauges.iter().map(|gauges| gauges.refusals).sum(),
+            learned_utilisation: self.part_of(now, gauges.iter().map(|gauges| gauges.learned_rpm).sum()),
+            stated_utilisation: self.part_of(now, gauges.iter().map(|gauges| gauges.stated_rpm).sum()),
         }
+    }
+
+    /// Requests a minute that all models let in lately, as a part of their limits together.
+    fn part_of(&self, now: Duration, limits: Option<f64>) -> Option<f64> {
+        let let_in: Option<f64> = self.models.values().map(|model| model.lately.per_minute(now)).sum();
+        let part = let_in? / limits?;
+        // Three digits: more are noise.
+        part.is_finite().then(|| (part * 1_000.0).round() / 1_000.0)
     }
 }
 
 impl Recollection for Pacing {
     fn learner(&self) -> Option<Value> {
+        let now = self.began.elapsed();
         let learners = self.learners();
         let present =
             learners.models.iter().map(|(name, model)| (name.to_string(), model.learner.snapshot()));
-        let memory = Memory::new(learners.belief(), learners.gauges(), present, &self.memory);
+        let memory = Memory::new(learners.belief(), learners.gauges(now), present, &self.memory);
         serde_json::to_value(memory)
             .inspect_err(|error| tracing::warn!(%error, "the learner's memory is not kept"))
             .ok()
@@ -276,6 +334,7 @@ fn profile(kind: ProviderKind) -> Profile {
 
 fn mode(rate: RateMode) -> Mode {
     match rate {
+        RateMode::Adaptive => Mode::Adaptive,
         RateMode::Fixed => Mode::Fixed,
         RateMode::Aimd => Mode::Aimd,
     }
@@ -295,7 +354,7 @@ fn ask(learner: &mut Learner, now: Duration, cost: Cost) -> Wait {
 
 fn cost(length: u32, model: Option<&Model>) -> Cost {
     let answers = model.map(|model| model.answers).unwrap_or_default();
-    answers.cost(length, model.and_then(|model| model.learner.gauges().p95_tokens))
+    answers.cost(length, model.and_then(|model| model.learner.p95_tokens()))
 }
 
 #[cfg(test)]
@@ -303,7 +362,9 @@ mod tests {
     use super::*;
 
     fn pacing(limits: &Limits, memory: BTreeMap<String, Snapshot>) -> Pacing {
-        Pacing::new(limits, ProviderKind::Simulated, memory, Arc::default())
+        let mut spec = JobSpec { limits: limits.clone(), ..JobSpec::default() };
+        spec.provider.kind = ProviderKind::Simulated;
+        Pacing::new(&spec, memory, Arc::default())
     }
 
     fn exchange(pacing: &Pacing, model: &str, output_tokens: u32) {

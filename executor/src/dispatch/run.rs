@@ -333,8 +333,15 @@ impl Running {
 
     fn throttled(&mut self, task: Task, after: Option<Duration>) {
         let after = named(after);
-        let wait = after.unwrap_or_else(|| jitter(REFUSAL_BASE, LONGEST_REFUSAL, task.refusals - 1));
-        let due = Instant::now() + wait;
+        let unasked = || {
+            if self.dispatch.pacing.is_adaptive() {
+                // Its turn comes when the learner lets anything go.
+                Duration::ZERO
+            } else {
+                jitter(REFUSAL_BASE, LONGEST_REFUSAL, task.refusals - 1)
+            }
+        };
+        let due = Instant::now() + after.unwrap_or_else(unasked);
         // A learner reads refusals and lowers the rate; without one, only the provider's own word can stop the next
         // request from being refused as well.
         if self.dispatch.pacing.is_fixed() && after.is_some() {

@@ -86,6 +86,11 @@ impl Route {
         }
     }
 
+    /// The base URL.
+    pub(super) fn server(&self) -> &str {
+        self.base.as_str()
+    }
+
     /// Where the server tells its load, if it does.
     pub(super) fn metrics_uri(&self) -> Result<Uri, InvalidUri> {
         format!("{}/metrics", self.base).parse()

@@ -36,12 +36,17 @@ pub async fn open(uri: &str, output: &Path) -> Result<Option<Arc<dyn SharedState
     let Some(folder) = folder(uri)? else {
         return Ok(None);
     };
+    open_folder(folder, output).await.map(Some)
+}
+
+/// Opens a folder, which the first write makes. It must not lie in `output`.
+pub async fn open_folder(folder: &Path, output: &Path) -> Result<Arc<dyn SharedState>, LocationError> {
     let folder = resolved(folder);
     if folder.starts_with(resolved(output)) {
         return Err(LocationError::InOutput(folder));
     }
     let store = FileStore::open(folder).await?;
-    Ok(Some(Arc::new(StoredState::new(Arc::new(store)))))
+    Ok(Arc::new(StoredState::new(Arc::new(store))))
 }
 
 fn folder(uri: &str) -> Result<Option<&Path>, LocationError> {

@@ -119,6 +119,7 @@ impl World {
             ending: None,
             steps: Steps::seen_by(Arc::<Gate>::clone(&gate)),
             fail_fast_on_credentials: false,
+            participation: None,
         };
         Process::start(job, gate, provider)
     }

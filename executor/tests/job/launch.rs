@@ -26,7 +26,7 @@ async fn launched(scenario: &Scenario, input: &Path) -> Result<Job, LaunchError>
         "provider": {"kind": "simulated", "base_url": scenario.server.base_url()},
     });
     fs::write(&file, content.to_string()).unwrap();
-    launch(&file, Some(scenario.scratch()), None).await
+    launch(&file, Some(scenario.scratch()), None, None).await
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 
 use penstock_batchfile::OutcomeKind;
 use penstock_executor::Finished;
-use penstock_job::spec::{KeySource, ProviderKind};
+use penstock_job::spec::{KeySource, ProviderKind, RateMode};
 use penstock_simulator::{Fault, FaultRule, LogEntry, ProviderSettings, ShareOf};
 use serde_json::Value;
 
@@ -38,6 +38,8 @@ fn answered_by(kind: ProviderKind, mut scenario: Scenario) -> Scenario {
     fs::write(&key, KEY).unwrap();
     scenario.server.update(moody()).unwrap();
     scenario.spec.provider.kind = kind;
+    // Refusals that come whatever is sent are no limit that could be found.
+    scenario.spec.limits.rate = Some(RateMode::Fixed);
     scenario.spec.provider.base_url = Some(scenario.server.origin());
     scenario.spec.provider.api_key = Some(KeySource::File(key));
     scenario

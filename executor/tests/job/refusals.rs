@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 use penstock_executor::{Board, Job, Stop, run};
 use penstock_job::{
     Reason,
-    spec::{KeySource, ProviderKind},
+    spec::{KeySource, ProviderKind, RateMode},
 };
 use penstock_simulator::{
     Distribution, Enforcement, Fault, FaultRule, ProviderSettings, Quota, RateLimitHeaders, RetryAfter,
@@ -27,6 +27,8 @@ async fn at(kind: ProviderKind, lines: Vec<String>) -> (Scenario, PathBuf) {
     let key = scenario.folder.path().join("key");
     fs::write(&key, OLD_KEY).unwrap();
     scenario.spec.provider.kind = kind;
+    // Refusals that come whatever is sent are no limit that could be found.
+    scenario.spec.limits.rate = Some(RateMode::Fixed);
     scenario.spec.provider.base_url = Some(scenario.server.origin());
     scenario.spec.provider.api_key = Some(KeySource::File(key.clone()));
     (scenario, key)

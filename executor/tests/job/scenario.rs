@@ -105,6 +105,7 @@ impl Scenario {
             ending: None,
             steps: Steps::default(),
             fail_fast_on_credentials: true,
+            participation: None,
         }
     }
 

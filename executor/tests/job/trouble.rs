@@ -191,7 +191,7 @@ async fn a_job_with_a_request_limit_of_its_own_sends_evenly_at_that_rate() {
 #[tokio::test]
 async fn a_job_in_mode_aimd_starts_at_ten_requests_a_minute() {
     let mut scenario = Scenario::prompts(2).await;
-    scenario.spec.limits.rate = RateMode::Aimd;
+    scenario.spec.limits.rate = Some(RateMode::Aimd);
     scenario.validate().await;
     scenario.run().await.unwrap();
     scenario.published().await.assert_completed();

@@ -77,6 +77,20 @@ impl Default for JobSpec {
     }
 }
 
+impl JobSpec {
+    /// How the rate is found. The simulated provider limits nothing unless it is told to, so there is nothing to find.
+    pub fn rate(&self) -> RateMode {
+        self.limits.rate.unwrap_or(match self.provider.kind {
+            ProviderKind::Simulated => RateMode::Fixed,
+            ProviderKind::OpenAi
+            | ProviderKind::OpenAiCompatible
+            | ProviderKind::Gemini
+            | ProviderKind::Anthropic
+            | ProviderKind::AzureOpenAi => RateMode::Adaptive,
+        })
+    }
+}
+
 /// The input's format, or the wish to have it detected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -167,11 +181,13 @@ pub struct Tls {
 }
 
 /// How the request rate is found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RateMode {
+    /// From the provider's answers: finds its limit, stated or not, and stays close to it. The user's own limits are upper
+    /// bounds.
+    Adaptive,
     /// The user's own limits and nothing else; without any, only the number of requests in flight bounds the rate.
-    #[default]
     Fixed,
     /// Slow start and additive increase, multiplicative decrease; gentle and predictable.
     Aimd,
@@ -181,8 +197,8 @@ pub enum RateMode {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// How the rate is found.
-    pub rate: RateMode,
+    /// How the rate is found; by default `adaptive`, and `fixed` with the simulated provider.
+    pub rate: Option<RateMode>,
     /// At most so many requests per minute over the whole job.
     pub rpm: Option<NonZeroU32>,
     /// At most so many tokens per minute over the whole job.
@@ -212,7 +228,7 @@ impl Default for Limits {
             NonZeroU64::new(value).expect("a positive number")
         }
         Self {
-            rate: RateMode::default(),
+            rate: None,
             rpm: None,
             tpm: None,
             max_in_flight: None,

@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(spec.provider.kind, ProviderKind::Simulated);
         assert_eq!(spec.provider.api_key, Some(KeySource::Env("KEY".to_owned())));
         assert_eq!(spec.parameters["temperature"], 0.5);
-        assert_eq!(spec.limits.rate, RateMode::Aimd);
+        assert_eq!(spec.limits.rate, Some(RateMode::Aimd));
         assert_eq!(job("{}").unwrap(), JobSpec::default());
     }
 

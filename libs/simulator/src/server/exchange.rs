@@ -63,10 +63,8 @@ pub(super) async fn exchange(
     request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Dropped> {
     let in_force = provider.in_force();
-    if let Some(places) = &in_force.places
-        && metrics::is_asked(&request)
-    {
-        return Ok(metrics::answer(places));
+    if metrics::is_asked(&request) {
+        return Ok(metrics::answer(in_force.places.as_ref()));
     }
     let (head, body) = request.into_parts();
     let dialect = spoken_at(head.uri.path());

@@ -2,7 +2,7 @@
 //! (<https://docs.vllm.ai/en/latest/usage/metrics.html>). Servers without slots, like hosted providers, tell nothing.
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 
 use super::{body::AnswerBody, places::Places};
@@ -15,8 +15,14 @@ pub(super) fn is_asked(request: &Request<Incoming>) -> bool {
     request.method() == Method::GET && request.uri().path() == PATH
 }
 
-/// The load, in the text format of Prometheus.
-pub(super) fn answer(places: &Places) -> Response<AnswerBody> {
+/// The load, in the text format of Prometheus; 404 of a server without slots. Who asks for it asks no question, so it is
+/// neither counted nor logged.
+pub(super) fn answer(places: Option<&Places>) -> Response<AnswerBody> {
+    let Some(places) = places else {
+        let mut response = Response::new(AnswerBody::Whole(Bytes::new()));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        return response;
+    };
     let mut response =
         Response::new(AnswerBody::Whole(Bytes::from(text(places.running(), places.waiting()))));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

@@ -112,6 +112,6 @@ async fn a_server_with_slots_tells_its_load_and_another_one_does_not() {
     server.shutdown().await;
     let hosted = start(ProviderSettings::default()).await;
     let told = client().get(format!("{}/metrics", hosted.origin())).send().await.unwrap();
-    assert_eq!(told.status(), StatusCode::NOT_FOUND);
+    assert_eq!((told.status(), hosted.requests().received), (StatusCode::NOT_FOUND, 0));
     hosted.shutdown().await;
 }
