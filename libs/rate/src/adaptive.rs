@@ -242,7 +242,12 @@ impl Adaptive {
             if *dimension == blamed {
                 let unit = self.amounts.mean(blamed);
                 let lane = lane.get_or_insert_with(|| self.requests.beside(HIGHEST_TOKENS, unit, seconds));
-                turns.extend(lane.refused(seconds, sent_at, amount, wait).map(|turn| words(turn, blamed)));
+                // What was refused has used up nothing. A large request would keep the lane busy for long.
+                let beyond = (amount - unit).max(0.0);
+                lane.correct(sent_at, -beyond);
+                turns.extend(
+                    lane.refused(seconds, sent_at, amount - beyond, wait).map(|turn| words(turn, blamed)),
+                );
             } else if let Some(lane) = lane {
                 lane.correct(sent_at, -amount);
             }

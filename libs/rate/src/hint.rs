@@ -10,8 +10,12 @@ use std::time::Duration;
 
 use crate::event::{Dimension, Hint, Hints, Period};
 
-/// How much of a believed limit is used, so that rounding and delays on the way refuse nothing.
+/// How much of a believed limit is used, so that rounding and delays on the way refuse nothing. Each refusal at that
+/// pace takes as much again off, down to the least: a limit may be enforced by the second, or in whole requests of a
+/// window of ten.
 const MARGIN: f64 = 0.997;
+const STEP: f64 = 0.003;
+const LEAST_MARGIN: f64 = 0.97;
 /// No window of a minute is full again later than this, a minute and what clocks and rounding may add.
 const LONGEST_PACE: Duration = Duration::from_secs(90);
 /// An inferred period below this is no day. What is inferred is exact for buckets alone: a fixed window shows all
@@ -19,8 +23,10 @@ const LONGEST_PACE: Duration = Duration::from_secs(90);
 const NO_DAY: f64 = 43_200.0;
 /// `reset` is often rounded to whole seconds.
 const ROUNDING: f64 = 1.0;
-/// A refusal with more than this share left contradicts the hint.
+/// A refusal with more than this share left contradicts the hint, unless the pace is as near to it as this.
 const CONTRADICTION: f64 = 0.05;
+/// A pace that near counts as kept for so long after it was left, since refusals come back later.
+const PACE_KEPT: Duration = Duration::from_secs(2);
 /// For how long a provider that contradicted itself is not believed.
 const DISBELIEF: Duration = Duration::from_mins(10);
 /// Below this share left a limit is used up; others that use less than this share of it are noise.
@@ -74,6 +80,11 @@ struct Claim {
     limit: f64,
     meaning: Meaning,
     since: Duration,
+    /// When the pace was last near to what is claimed.
+    paced_at: Option<Duration>,
+    /// The share of the limit that is used at most, because of refusals at that pace.
+    margin: f64,
+    margin_at: Duration,
     /// The share of the limit that is used at most, to make room for others.
     share: f64,
     shared_at: Duration,
@@ -110,7 +121,7 @@ impl Hinted {
         let sent_at = sent_at.min(now);
         let claim = match self.claim.take() {
             Some(claim) if sent_at < claim.sent_at => claim,
-            Some(claim) => claim.renew(now, sent_at, limit, hint).make_room(now, hint, own),
+            Some(claim) => claim.renew(now, sent_at, limit, hint).pace(now, own).make_room(now, hint, own),
             None => Claim::new(now, sent_at, limit, hint),
         };
         self.claim = Some(claim);
@@ -125,10 +136,11 @@ impl Hinted {
             return;
         }
         let contradicts = left(hint).is_some_and(|left| left > CONTRADICTION);
-        // Who sends faster than even the claim allows is refused with reason, whatever is left of a minute.
-        let within =
-            claim.per_second().is_some_and(|claimed| own.per_second <= claimed * (1.0 + CONTRADICTION));
-        if contradicts && within {
+        let claimed = claim.per_second().filter(|_| contradicts);
+        let Some(claimed) = claimed else { return };
+        if claim.paced_at.is_some_and(|at| sent_at <= at.saturating_add(PACE_KEPT)) {
+            claim.narrow(now);
+        } else if own.per_second <= claimed {
             self.disbelieved_until = now.saturating_add(DISBELIEF);
         }
     }
@@ -136,7 +148,7 @@ impl Hinted {
     /// The limit, if there is one to believe.
     pub(crate) fn belief(&self, now: Duration) -> Option<Belief> {
         let claim = self.claim.as_ref().filter(|_| now >= self.disbelieved_until)?;
-        let per_second = claim.per_second()? * claim.share.min(MARGIN);
+        let per_second = claim.per_second()? * claim.share.min(claim.margin);
         Some(Belief { per_second, since: claim.since.max(self.disbelieved_until) })
     }
 
@@ -153,6 +165,9 @@ impl Claim {
             limit: units(limit),
             meaning: Meaning::Unknown,
             since: now,
+            paced_at: None,
+            margin: MARGIN,
+            margin_at: now,
             share: 1.0,
             shared_at: now,
         };
@@ -192,6 +207,21 @@ impl Claim {
             Meaning::Per(period) | Meaning::OnTrial(period) => Some(self.limit / period.as_secs_f64()),
             Meaning::TakenForMinute(_) => Some(self.limit / MINUTE.as_secs_f64()),
             Meaning::Unknown | Meaning::Budget => None,
+        }
+    }
+
+    /// Remembers when the pace was near to what is claimed: refusals at that pace do not contradict the claim.
+    fn pace(mut self, now: Duration, own: OwnUse) -> Self {
+        let near = self.per_second().is_some_and(|claimed| own.per_second >= claimed * (1.0 - CONTRADICTION));
+        self.paced_at = if near { Some(now) } else { self.paced_at };
+        self
+    }
+
+    /// Refused at the pace of the claim: somewhat less will do, once in a round of refusals.
+    fn narrow(&mut self, now: Duration) {
+        if now >= self.margin_at.saturating_add(PACE_KEPT) {
+            self.margin = (self.margin - STEP).max(LEAST_MARGIN);
+            self.margin_at = now;
         }
     }
 
@@ -410,11 +440,26 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_more_than_the_claim_contradicts_nothing() {
+    fn a_refusal_at_the_pace_of_the_claim_takes_a_little_off_and_contradicts_nothing() {
         let (mut hinted, _) = after([hint(600, 599, 0.1)]);
-        let fast = OwnUse { per_second: 30.0, last_minute: 100.0 };
-        hinted.refused(seconds(1), seconds(1), hint(600, 500, 10.0), fast);
-        assert_eq!(believed(&hinted, 1), Some(600.0));
+        let at_pace = OwnUse { per_second: 9.9, last_minute: 590.0 };
+        hinted.observe(seconds(9), seconds(8), hint(600, 500, 10.0), at_pace);
+        // The first refusal of the round has slowed it down before the second comes back.
+        for own in [at_pace, OwnUse { per_second: 8.8, last_minute: 590.0 }] {
+            hinted.refused(seconds(10), seconds(9), hint(600, 500, 10.0), own);
+        }
+        let per_minute = hinted.belief(seconds(10)).unwrap().per_second * 60.0;
+        assert!((per_minute - 600.0 * (MARGIN - STEP)).abs() < 1e-6, "{per_minute}");
+        // Above the claim it is refused with reason, clearly below it is not.
+        hinted.refused(
+            seconds(60),
+            seconds(59),
+            hint(600, 500, 10.0),
+            OwnUse { per_second: 30.0, ..at_pace },
+        );
+        assert!(hinted.belief(seconds(60)).is_some());
+        hinted.refused(seconds(90), seconds(89), hint(600, 500, 10.0), OwnUse { per_second: 5.0, ..at_pace });
+        assert!(hinted.belief(seconds(90)).is_none());
     }
 
     #[test]
