@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    arguments::ONE_WORD,
     error::BenchError,
     process::{Cores, Invocation},
     server::Tally,
@@ -29,7 +30,13 @@ pub(crate) struct Answering {
 impl Answering {
     /// Starts it on these cores. `own` is this program.
     pub(crate) fn start(own: &Path, cores: Cores) -> Result<Self, BenchError> {
-        let invocation = Invocation::new(cores, own, ["serve"]);
+        Self::with_text(own, cores, ONE_WORD)
+    }
+
+    /// Starts one whose answers have a text of so many bytes.
+    pub(crate) fn with_text(own: &Path, cores: Cores, bytes: usize) -> Result<Self, BenchError> {
+        let bytes = bytes.to_string();
+        let invocation = Invocation::new(cores, own, ["serve", "--text-bytes", &bytes]);
         let command = invocation.to_string();
         let failed = |source| BenchError::Start { command: command.clone(), source };
         let mut child =

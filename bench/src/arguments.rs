@@ -20,9 +20,20 @@ pub(crate) enum Command {
     /// Measure rows and print them with the commands that made them
     Rows(RowsArguments),
     /// Serve one fixed answer to every request, until stdin ends
-    Serve,
+    Serve(ServeArguments),
     /// Send one body again and again, with nothing around it
     Loop(LoopArguments),
+}
+
+/// Bytes of an answer that sorts its question under one word.
+pub(crate) const ONE_WORD: usize = 7;
+
+/// Arguments of `penstock-bench serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Bytes of the text in the answer
+    #[arg(long, value_name = "N", default_value_t = ONE_WORD)]
+    pub(crate) text_bytes: usize,
 }
 
 /// Arguments of `penstock-bench rows`.

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> Result<(), BenchError> {
     match command {
         Command::Rows(arguments) => rows::measure(&arguments),
-        Command::Serve => server::serve(),
+        Command::Serve(arguments) => server::serve(arguments.text_bytes),
         Command::Loop(arguments) => reqwest_loop::run(&arguments),
     }
 }

@@ -24,8 +24,9 @@ use tokio::{
 
 use crate::{error::BenchError, process::since_epoch};
 
-/// What every request is answered with.
-const ANSWER: &str = r#"{"id":"chatcmpl-Bench00000000000000000000000","object":"chat.completion","created":1790000000,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":"billing","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":131,"completion_tokens":2,"total_tokens":133,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0}},"service_tier":"default","system_fingerprint":null}"#;
+/// What stands around the text that every request is answered with.
+const BEFORE: &str = r#"{"id":"chatcmpl-Bench00000000000000000000000","object":"chat.completion","created":1790000000,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":""#;
+const AFTER: &str = r#"","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":131,"completion_tokens":2,"total_tokens":133,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0}},"service_tier":"default","system_fingerprint":null}"#;
 
 /// The longest request that is read, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -43,8 +44,8 @@ pub(crate) struct Tally {
     pub(crate) open: u64,
 }
 
-/// Serves until stdin ends. The first line on stdout is the base URL.
-pub(crate) fn serve() -> Result<(), BenchError> {
+/// Serves answers with a text of this length until stdin ends. The first line on stdout is the base URL.
+pub(crate) fn serve(text_bytes: usize) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (orders, heard) = mpsc::channel(1);
     let reader = thread::spawn(move || {
@@ -54,17 +55,17 @@ pub(crate) fn serve() -> Result<(), BenchError> {
             }
         }
     });
-    let served = LocalSet::new().block_on(&runtime, listen(heard));
+    let served = LocalSet::new().block_on(&runtime, listen(heard, text_bytes));
     // A server that failed ends at once, whoever still holds its stdin.
     served?;
     reader.join().map_err(|_| io::Error::other("the reader of stdin panicked"))?;
     Ok(())
 }
 
-async fn listen(mut orders: mpsc::Receiver<String>) -> io::Result<()> {
+async fn listen(mut orders: mpsc::Receiver<String>, text_bytes: usize) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     say(&format!("http://{}", listener.local_addr()?))?;
-    let response: Rc<[u8]> = response().into_bytes().into();
+    let response: Rc<[u8]> = response(text_bytes).into_bytes().into();
     let tally = Rc::new(Cell::new(Tally::default()));
     loop {
         tokio::select! {
@@ -102,11 +103,17 @@ fn say(line: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-fn response() -> String {
+fn response(text_bytes: usize) -> String {
+    let answer = answer(text_bytes);
     format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_bench\r\ncontent-length: {}\r\n\r\n{ANSWER}",
-        ANSWER.len()
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req_bench\r\ncontent-length: {}\r\n\r\n{answer}",
+        answer.len()
     )
+}
+
+fn answer(text_bytes: usize) -> String {
+    let text: String = "billing ".chars().cycle().take(text_bytes).collect();
+    [BEFORE, &text, AFTER].concat()
 }
 
 /// Answers the requests of one connection, one after the other.
@@ -169,8 +176,10 @@ mod tests {
 
     #[test]
     fn the_answer_is_one_that_a_client_understands() {
-        let answer: serde_json::Value = serde_json::from_str(ANSWER).unwrap();
-        assert_eq!(answer["choices"][0]["message"]["content"], "billing");
-        assert!(response().ends_with(ANSWER));
+        for (length, text) in [(7, "billing"), (12, "billing bill")] {
+            let answer: serde_json::Value = serde_json::from_str(&answer(length)).unwrap();
+            assert_eq!(answer["choices"][0]["message"]["content"], text);
+        }
+        assert!(response(7).ends_with(&answer(7)));
     }
 }

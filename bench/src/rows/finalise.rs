@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::IN_FLIGHT;
 use crate::{
     answering::Answering,
+    arguments::ONE_WORD,
     error::BenchError,
     input::Format,
     process::Cores,
@@ -56,20 +57,25 @@ struct Finished {
     command: String,
 }
 
+/// What is answered, in bytes of text: a paragraph, and one word. Records of OpenAI lines hold the whole answer.
+const CASES: [(Format, usize); 3] =
+    [(Format::Prompts, 600), (Format::OpenAi, ONE_WORD), (Format::Prompts, ONE_WORD)];
+
 pub(super) fn measure(place: &Workplace) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
-    for format in Format::ALL {
-        let jobs = (0..place.sizes.rounds).map(|_| run(place, format)).collect::<Result<Vec<_>, _>>()?;
+    for (format, text) in CASES {
+        let jobs =
+            (0..place.sizes.rounds).map(|_| run(place, format, text)).collect::<Result<Vec<_>, _>>()?;
         let last = jobs.last().expect("invariant: a row has at least one round");
         rows.extend([finalising(place, format, &jobs, last), objects(place, format, last)]);
     }
     Ok(rows)
 }
 
-fn run(place: &Workplace, format: Format) -> Result<Finished, BenchError> {
+fn run(place: &Workplace, format: Format, text: usize) -> Result<Finished, BenchError> {
     let input = place.input(format, place.sizes.job_lines)?;
     let output = place.output("out")?;
-    let mut server = Answering::start(&place.own, Cores::Both)?;
+    let mut server = Answering::with_text(&place.own, Cores::Both, text)?;
     let run = place.penstock_run(Cores::Both, &input, &output, &server.url, IN_FLIGHT);
     let running = run.start(&place.said())?;
     let begun = running.begun_at;
@@ -108,8 +114,9 @@ fn finalising(place: &Workplace, format: Format, jobs: &[Finished], last: &Finis
     let figure = ratios(&finalising, &copying);
     Row {
         measure: format!(
-            "from the last answer to the exit over copying the same bytes, {} outcomes on file://, {}",
+            "from the last answer to the exit over copying the same bytes, {} outcomes of {} bytes on file://, {}",
             grouped(number(place.sizes.job_lines)),
+            last.bytes / place.sizes.job_lines,
             format.name()
         ),
         floor: Bound::AtMost(1.5),
@@ -138,8 +145,9 @@ fn objects(place: &Workplace, format: Format, job: &Finished) -> Row {
     let sum = number(parts + between + published + states + documents);
     Row {
         measure: format!(
-            "parts, compose and fixed objects, {} lines, {}",
+            "parts, compose and fixed objects, {} lines, outcomes of {} bytes, {}",
             grouped(number(place.sizes.job_lines)),
+            job.bytes / place.sizes.job_lines,
             format.name()
         ),
         floor: Bound::AtMost(2_100.0),
