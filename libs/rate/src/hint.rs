@@ -84,7 +84,8 @@ struct Claim {
     paced_at: Option<Duration>,
     /// The share of the limit that is used at most, because of refusals at that pace.
     margin: f64,
-    margin_at: Duration,
+    /// Refusals before belong to a round that was answered already.
+    round_until: Duration,
     /// The share of the limit that is used at most, to make room for others.
     share: f64,
     shared_at: Duration,
@@ -133,6 +134,7 @@ impl Hinted {
         let Some(claim) = &mut self.claim else { return };
         if matches!(claim.meaning, Meaning::OnTrial(_)) {
             claim.meaning = Meaning::Per(MINUTE);
+            claim.round_until = now.saturating_add(SHORT_RESET);
             return;
         }
         let contradicts = left(hint).is_some_and(|left| left > CONTRADICTION);
@@ -167,7 +169,7 @@ impl Claim {
             since: now,
             paced_at: None,
             margin: MARGIN,
-            margin_at: now,
+            round_until: now,
             share: 1.0,
             shared_at: now,
         };
@@ -219,9 +221,9 @@ impl Claim {
 
     /// Refused at the pace of the claim: somewhat less will do, once in a round of refusals.
     fn narrow(&mut self, now: Duration) {
-        if now >= self.margin_at.saturating_add(PACE_KEPT) {
+        if now >= self.round_until {
             self.margin = (self.margin - STEP).max(LEAST_MARGIN);
-            self.margin_at = now;
+            self.round_until = now.saturating_add(PACE_KEPT);
         }
     }
 
