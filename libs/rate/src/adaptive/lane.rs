@@ -74,6 +74,9 @@ pub(super) struct Lane {
     /// A cut went too deep, on purpose: up to the edge at once.
     returning: bool,
     shut_before: Option<f64>,
+    /// Since when the lane was last open for the first time, and what was admitted since.
+    open_since: f64,
+    admitted: f64,
     /// The newest request that was refused.
     refused_at: f64,
     /// Refusals of the present round, and of a round on average.
@@ -120,6 +123,8 @@ impl Lane {
             window: None,
             returning: false,
             shut_before: None,
+            open_since: now,
+            admitted: 0.0,
             refused_at: f64::NEG_INFINITY,
             in_round: 0.0,
             per_round: 2.0,
@@ -154,6 +159,7 @@ impl Lane {
     pub(super) fn sent(&mut self, now: f64, units: f64) {
         self.slots.sent(now, units);
         self.recent.sent(now, units);
+        self.admitted += units;
         let lost = (now - TICK - self.free_at.max(self.held_at)).max(0.0);
         let passed = now - self.sent_at;
         if passed > 0.0 {

@@ -41,6 +41,10 @@ const SLIDING_PROBE: f64 = 15.0;
 /// Where the verdict on a whole window is late, by this many seconds.
 const LATE: f64 = 2.0;
 
+/// The most by which the rate grows with one request, at the start and later.
+const MOST_AT_START: f64 = 2.0;
+const MOST: f64 = 1.1;
+
 impl Search {
     fn growth(&self, seconds: f64) -> f64 {
         (self.first * (seconds / self.doubling).exp2()).min(self.most)
@@ -83,7 +87,9 @@ impl Lane {
     pub(super) fn grow(&mut self, now: f64, busy: f64) {
         self.look_for_more(now);
         let growth = self.growth(now);
-        let rate = (self.rate * (growth * busy).exp()).min(self.top());
+        // One request proves only so much, however long it took.
+        let most = if matches!(self.stage, Stage::Starting) { MOST_AT_START } else { MOST };
+        let rate = (self.rate * (growth * busy).exp().min(most)).min(self.top());
         self.rate = rate.max(self.rate.min(self.top()));
     }
 

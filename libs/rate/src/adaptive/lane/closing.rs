@@ -17,6 +17,8 @@ const ENOUGH: f64 = 8.0;
 const AGAIN: f64 = 20.0;
 /// If the window will open within so many seconds, it is waited for.
 const SOON: f64 = 2.0;
+/// A closure of this many seconds is longer than any window of a minute.
+const LONGEST_CLOSURE: f64 = 61.0;
 
 impl Lane {
     /// Seconds after which a ping that was not refused counts as admitted. Before anything is known of the limit a
@@ -63,6 +65,14 @@ impl Lane {
         self.cut_at = ping;
         self.clean_since = ping;
         self.returning = false;
+        if closed_for > LONGEST_CLOSURE {
+            self.start_over(now, ping);
+            return Turn {
+                at: before,
+                to: self.rate,
+                why: Why::Reopened { seconds: closed_for, window: None },
+            };
+        }
         let length = Window::length_of(closed_for, self.window);
         let is_window = closed_for > WINDOW_CLOSURE + 2.0 * self.unit / self.held_in(length);
         if self.window.is_some() || is_window {
@@ -83,6 +93,20 @@ impl Lane {
             to: self.rate,
             why: Why::Reopened { seconds: closed_for, window: self.window.map(|window| window.length) },
         }
+    }
+
+    /// No window of a minute is closed for so long: refusals count against the limit as well. Then all that was
+    /// admitted since the lane was last open for the first time is what the limit gives.
+    fn start_over(&mut self, now: f64, ping: f64) {
+        let measured = self.admitted.max(self.unit) / (ping - self.open_since).max(MINUTE);
+        self.window = None;
+        self.regime_since = now;
+        self.shut_before = Some(ping);
+        self.ceiling = Some(measured);
+        self.set_rate(now, HELD * measured);
+        self.open_since = ping;
+        self.admitted = 0.0;
+        self.free_at = now.max(ping + self.spacing());
     }
 
     /// It was a bucket that had been emptied far too fast: what it gave meanwhile is what it gets.

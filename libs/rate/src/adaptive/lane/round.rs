@@ -39,6 +39,7 @@ impl Lane {
     ) -> Option<Turn> {
         self.slots.refused(sent_at, units);
         self.recent.refused(sent_at);
+        self.admitted -= units;
         self.delay.observe(now - sent_at);
         self.refused_at = self.refused_at.max(sent_at);
         self.in_round += 1.0;
