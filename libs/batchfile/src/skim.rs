@@ -8,9 +8,6 @@ use memchr::memchr2;
 
 use crate::json::{string_content, text_of};
 
-/// Bytes of a string that are looked at one by one.
-const SHORT: usize = 24;
-
 /// The members with these names, each as its JSON text; the first where a name stands twice. `None`: no object.
 pub fn members<'a, const N: usize>(object: &'a str, names: &[&str; N]) -> Option<[Option<&'a str>; N]> {
     let mut skim = Skim { text: object, at: 0 };
@@ -44,6 +41,33 @@ pub fn elements(array: &str) -> impl Iterator<Item = &str> {
         is_open = is_open && skim.another(b']').unwrap_or(false);
         if is_open { skim.value() } else { None }
     })
+}
+
+/// The next end of a string, or of a part of it without escapes, at `from` or behind it.
+///
+/// Most strings are names, which end within some words; beginning a search by vectors takes longer than that.
+fn quote_or_backslash(bytes: &[u8], from: usize) -> Option<usize> {
+    const WORDS: usize = 4;
+    let mut at = from;
+    for _ in 0..WORDS {
+        let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) else { break };
+        let word = u64::from_le_bytes(*word);
+        let found = zero_bytes(word ^ each_byte(b'"')) | zero_bytes(word ^ each_byte(b'\\'));
+        if found != 0 {
+            return Some(at + (found.trailing_zeros() / u8::BITS) as usize);
+        }
+        at += size_of::<u64>();
+    }
+    memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
+}
+
+const fn each_byte(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; size_of::<u64>()])
+}
+
+/// Has the highest bit of the first byte that is zero set, and no bit below it.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(each_byte(1)) & !word & each_byte(0x80)
 }
 
 /// A place in a text.
@@ -106,22 +130,11 @@ impl<'a> Skim<'a> {
     /// Passes over a string, from behind its opening quote.
     fn string(&mut self) -> Option<()> {
         let bytes = self.text.as_bytes();
-        // Most strings are names, for which a search by vectors takes longer to begin than they have bytes.
-        for _ in 0..SHORT {
-            match bytes.get(self.at)? {
-                b'"' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
         loop {
-            let rest = bytes.get(self.at..)?;
-            let found = memchr2(b'"', b'\\', rest)?;
-            self.at += found + 1;
-            if rest[found] == b'"' {
+            self.at = quote_or_backslash(bytes, self.at)?;
+            let byte = bytes[self.at];
+            self.at += 1;
+            if byte == b'"' {
                 return Some(());
             }
             self.at += 1;
@@ -216,6 +229,16 @@ mod tests {
             let parsed: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
             let expected: Vec<&str> = parsed.into_iter().map(RawValue::get).collect();
             prop_assert_eq!(elements(&text).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn a_string_ends_where_a_search_byte_by_byte_finds_it(
+            bytes in prop::collection::vec(prop_oneof![20 => any::<u8>(), 1 => Just(b'"'), 1 => Just(b'\\')], 0..100),
+            from in 0..100_usize,
+        ) {
+            let behind = bytes.get(from..).unwrap_or_default();
+            let expected = behind.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+            prop_assert_eq!(quote_or_backslash(&bytes, from), expected.map(|found| from + found));
         }
 
         #[test]
