@@ -16,6 +16,8 @@ pub(crate) enum Bound {
 pub(crate) enum Unit {
     /// Of the other's figure.
     Share,
+    /// Of a whole.
+    Percent,
     /// Times the other's figure.
     Times,
     Lines,
@@ -83,6 +85,7 @@ impl Unit {
     pub(crate) fn words(self, figure: f64) -> String {
         match self {
             Self::Share => format!("{figure:.2}"),
+            Self::Percent => format!("{figure:.2} %"),
             Self::Times => format!("{figure:.2} times"),
             Self::Lines => format!("{figure:.0} lines"),
             Self::Mebibytes => format!("{figure:.1} MiB"),
@@ -136,6 +139,7 @@ impl Serialize for Unit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self {
             Self::Share => "share",
+            Self::Percent => "percent",
             Self::Times => "times",
             Self::Lines => "lines",
             Self::Mebibytes => "MiB",

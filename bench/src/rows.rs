@@ -1,8 +1,10 @@
 //! The rows, one module for each subject, and which of them are measured.
 
+mod decision;
 mod finalise;
 mod kill;
 mod memory;
+mod rate;
 mod requests;
 mod resume;
 mod script;
@@ -35,6 +37,10 @@ pub(crate) enum Subject {
     Finalise,
     /// What counters and log cost a request
     Telemetry,
+    /// What the learner costs a request
+    Decision,
+    /// How much of a hidden limit is used, and how many requests are refused
+    Rate,
 }
 
 /// Measures what is asked for and shows it.
@@ -64,6 +70,8 @@ impl Subject {
             Self::Resume => resume::measure(place),
             Self::Finalise => finalise::measure(place),
             Self::Telemetry => telemetry::measure(place),
+            Self::Decision => Ok(vec![decision::measure(place)]),
+            Self::Rate => rate::measure(place),
         }
     }
 }

@@ -33,15 +33,23 @@ pub(crate) struct Simulated {
 impl Simulated {
     /// Starts one that answers after `latency_ms` milliseconds.
     pub(crate) fn start(penstock: &Path, folder: &Path, latency_ms: u32) -> Result<Self, BenchError> {
+        Self::with(penstock, folder, ["--latency-ms", &latency_ms.to_string()])
+    }
+
+    /// Starts one with the settings of a file.
+    pub(crate) fn with_settings(penstock: &Path, folder: &Path, settings: &Path) -> Result<Self, BenchError> {
+        Self::with(penstock, folder, ["--settings", &settings.display().to_string()])
+    }
+
+    fn with(penstock: &Path, folder: &Path, more: [&str; 2]) -> Result<Self, BenchError> {
         let log = folder.join("requests.jsonl");
         let in_file = |source| BenchError::File { path: log.clone(), source };
         if log.exists() {
             fs::remove_file(&log).map_err(in_file)?;
         }
-        let (latency, path) = (latency_ms.to_string(), log.display().to_string());
-        let words =
-            ["simulate", "provider", "--listen", "127.0.0.1:0", "--latency-ms", &latency, "--log", &path];
-        let invocation = Invocation::new(Cores::Both, penstock, words);
+        let path = log.display().to_string();
+        let words = ["simulate", "provider", "--listen", "127.0.0.1:0", "--log", &path];
+        let invocation = Invocation::new(Cores::Both, penstock, words).with(more);
         let command = invocation.to_string();
         let (running, stdout) = invocation.start_heard(&folder.join("simulated.txt"))?;
         let mut url = String::new();

@@ -3,6 +3,7 @@
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
@@ -32,6 +33,8 @@ pub(crate) struct Sizes {
     pub(crate) validated_lines: u64,
     /// Lines of a job that is resumed or finalised.
     pub(crate) job_lines: u64,
+    /// How long a job rides a hidden limit.
+    pub(crate) rate_time: Duration,
 }
 
 impl Sizes {
@@ -43,6 +46,7 @@ impl Sizes {
         memory_lines: 10_000_000,
         validated_lines: 1_500_000,
         job_lines: 1_000_000,
+        rate_time: Duration::from_mins(10),
     };
     const QUICK: Self = Self {
         rounds: 1,
@@ -52,6 +56,7 @@ impl Sizes {
         memory_lines: 100_000,
         validated_lines: 100_000,
         job_lines: 50_000,
+        rate_time: Duration::from_mins(2),
     };
 }
 
