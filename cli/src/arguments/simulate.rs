@@ -31,7 +31,7 @@ pub(crate) struct RateArguments {
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
     /// The rule
-    #[arg(long, default_value_t = Rule::Aimd, value_parser = rules())]
+    #[arg(long, default_value_t = Rule::Adaptive, value_parser = rules())]
     pub(crate) mode: Rule,
     /// How the limits are enforced [default: each way that the scenario names]
     #[arg(long, value_parser = word::parser::<Enforcement>(word::ENFORCEMENTS))]

@@ -26,7 +26,7 @@ pub enum Figure {
     Fairness,
     /// What the worst job got of its even part of the limit in the last ten minutes.
     LeastPart,
-    /// Time from the beginning of the last job until Jain's index stayed at 0.99 or more.
+    /// Time from the beginning of the last job until a minute began whose Jain's index was 0.99 or more.
     TimeToFairness,
     /// The part of a saturating server's capacity that was used.
     Work,

@@ -12,19 +12,29 @@ pub(crate) struct Learning {
     mode: Mode,
     profile: Profile,
     limits: Limits,
+    remembered_rpm: Option<f64>,
     session: Option<Session>,
 }
 
 impl Learning {
-    pub(crate) fn new(mode: Mode, profile: Profile, limits: Limits) -> Self {
-        Self { mode, profile, limits, session: None }
+    pub(crate) fn new(mode: Mode, profile: Profile, limits: Limits, remembered_rpm: Option<f64>) -> Self {
+        Self { mode, profile, limits, remembered_rpm, session: None }
+    }
+
+    fn begin(&self, now: Duration) -> Session {
+        let mut learner = Learner::new(self.mode, self.profile, self.limits, now);
+        if let Some(rpm) = self.remembered_rpm {
+            learner.remembered(now, rpm);
+        }
+        Session::new(learner)
     }
 
     fn tell(&mut self, now: Duration, event: Event) -> Wish {
-        let session = self
-            .session
-            .get_or_insert_with(|| Session::new(Learner::new(self.mode, self.profile, self.limits, now)));
-        wish(session.respond(now, event))
+        let session = match self.session.take() {
+            Some(session) => session,
+            None => self.begin(now),
+        };
+        wish(self.session.insert(session).respond(now, event))
     }
 }
 
@@ -88,7 +98,10 @@ impl Controller for Learning {
     }
 
     fn per_minute(&self) -> Option<f64> {
-        let learner = self.session.as_ref()?.learner();
-        learner.rate_rpm().or(learner.gauges().effective_rpm)
+        self.session.as_ref()?.learner().gauges().effective_rpm
+    }
+
+    fn shared_per_minute(&self) -> Option<f64> {
+        self.session.as_ref()?.learner().rate_rpm()
     }
 }

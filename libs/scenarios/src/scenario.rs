@@ -61,6 +61,8 @@ pub struct Knowledge {
     pub rpm: Option<NonZeroU32>,
     /// The user's bound on tokens per minute.
     pub tpm: Option<NonZeroU64>,
+    /// What an earlier job on the same key found, in requests per minute.
+    pub remembered_rpm: Option<f64>,
 }
 
 /// The profile that a scenario names; `openai` if it names none, as at the pipe.
@@ -194,8 +196,9 @@ impl Scenario {
     }
 
     fn learning(&self, mode: Mode) -> Box<dyn Controller> {
-        let Knowledge { profile: KnownProfile(profile), rpm, tpm } = self.knowledge;
-        Box::new(Learning::new(mode, profile, Limits { rpm, tpm, max_in_flight: None }))
+        let Knowledge { profile: KnownProfile(profile), rpm, tpm, remembered_rpm } = self.knowledge;
+        let limits = Limits { rpm, tpm, max_in_flight: None };
+        Box::new(Learning::new(mode, profile, limits, remembered_rpm))
     }
 }
 

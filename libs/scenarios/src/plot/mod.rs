@@ -45,7 +45,9 @@ pub fn plot(course: &Course, title: &str, subtitle: &str) -> String {
     let strip_top = TOP + RATE_HEIGHT + GAP;
     let height = strip_top + STRIP_HEIGHT + BOTTOM;
     let mut drawing = Drawing::new(WIDTH, height);
-    drawing.text(LEFT - 48.0, 30.0, Anchor::Start, 18.0, INK, title);
+    // A long title is written smaller, so that it stays on the page.
+    let size = (1_650.0 / amount(title.chars().count().max(1))).min(18.0).round();
+    drawing.text(LEFT - 48.0, 30.0, Anchor::Start, size, INK, title);
     drawing.text(LEFT - 48.0, 52.0, Anchor::Start, 13.0, FAINT, subtitle);
     rates(&mut drawing, course, time, &bins);
     if course.slots.is_some() {

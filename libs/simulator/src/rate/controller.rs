@@ -31,8 +31,13 @@ pub trait Controller {
         None
     }
 
-    /// Requests per minute that it aims at, for the ledger and for plots.
+    /// Requests per minute that it aims at, for plots.
     fn per_minute(&self) -> Option<f64> {
+        None
+    }
+
+    /// Requests per minute that it tells the other jobs of its key, if it shares the limit with them.
+    fn shared_per_minute(&self) -> Option<f64> {
         None
     }
 }

@@ -44,7 +44,8 @@ pub struct Measures {
     pub fairness: f64,
     /// The least part of the limit that a job was admitted in the last ten minutes, as a share of its even part.
     pub least_part: f64,
-    /// Seconds from the beginning of the last job until Jain's index stayed at 0.99 or more. `None`: not to the end.
+    /// Seconds from the beginning of the last job until a minute begins that has a Jain's index of 0.99 or more.
+    /// `None`: never.
     pub seconds_to_fairness: Option<f64>,
     /// The share of a saturating server's capacity that was used.
     pub work: Option<f64>,
@@ -213,16 +214,15 @@ fn least_part(course: &Course, span: Range<usize>) -> f64 {
     parts.min_by(f64::total_cmp).unwrap_or_default()
 }
 
-/// Judged over windows of ten seconds, back from the end.
+/// Judged over minutes: where the windows of a provider end, some seconds admit nobody.
 fn seconds_to_fairness(jobs: &[JobCourse]) -> Option<f64> {
-    const WINDOW: usize = 10;
+    const WINDOW: usize = 60;
     let began = jobs.iter().map(|job| job.began_at.as_secs()).max()?;
     let began = usize::try_from(began).ok()?;
     let length = jobs.iter().map(|job| job.sent.len()).min()?;
-    let starts = (began..length.saturating_sub(WINDOW)).step_by(WINDOW);
-    let unfair = starts.rev().find(|&start| fairness(jobs, start..start + WINDOW) < FAIR);
-    let fair_from = unfair.map_or(began, |start| start + WINDOW);
-    (fair_from + WINDOW < length).then(|| seconds(fair_from - began))
+    let mut starts = (began..length.saturating_sub(WINDOW)).step_by(10);
+    let fair = starts.find(|&start| fairness(jobs, start..start + WINDOW) >= FAIR)?;
+    Some(seconds(fair - began))
 }
 
 fn mean(values: &[u32]) -> f64 {
@@ -293,15 +293,16 @@ mod tests {
     }
 
     #[test]
-    fn fairness_is_judged_from_where_it_stays() {
-        let mut course = course(&[600.0; 100], &[8; 100], &[0; 100]);
+    fn fairness_is_judged_over_minutes() {
+        let mut course = course(&[600.0; 200], &[8; 200], &[0; 200]);
         let mut second = course.jobs[0].clone();
         second.began_at = Duration::from_secs(20);
-        second.sent = (0..100).map(|at| [0, 2, 8][usize::from(at >= 20) + usize::from(at >= 40)]).collect();
+        second.sent = (0..200).map(|at| [0, 2, 8][usize::from(at >= 20) + usize::from(at >= 80)]).collect();
         course.jobs.push(second);
         let measures = Measures::of(&course);
-        assert_eq!(measures.seconds_to_fairness, Some(20.0));
-        assert!((measures.least_part - (20.0 * 2.0 + 60.0 * 8.0) / 500.0).abs() < 1e-9);
+        // From second 60 on a minute holds at most 20 seconds of the slow beginning.
+        assert_eq!(measures.seconds_to_fairness, Some(50.0));
+        assert!((measures.least_part - (60.0 * 2.0 + 120.0 * 8.0) / 1_000.0).abs() < 1e-9);
         assert!((jain(&[1.0, 0.0]) - 0.5).abs() < 1e-9);
     }
 }

@@ -327,7 +327,7 @@ impl<'a> Meeting<'a> {
             .parties
             .iter()
             .filter(|party| present(party))
-            .map(|party| party.controller.per_minute())
+            .map(|party| party.controller.shared_per_minute())
             .collect();
         let Some(jobs) = u32::try_from(rates.len()).ok().and_then(NonZeroU32::new) else { return };
         // Who has told no rate yet sends nothing yet.
@@ -401,7 +401,7 @@ mod tests {
             None
         }
 
-        fn per_minute(&self) -> Option<f64> {
+        fn shared_per_minute(&self) -> Option<f64> {
             self.per_minute
         }
     }
