@@ -16,6 +16,7 @@ mod recent;
 mod shut;
 mod slots;
 mod stated;
+mod story;
 mod tuning;
 mod turn;
 mod window;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use self::amount::{Amounts, Means};
 use self::lane::{Lane, LaneRecord};
 use self::stated::{Said, Stated};
+use self::story::{Position, Story};
 use self::tuning::Tuning;
 pub(crate) use self::words::Words;
 use self::words::{rate, words};
@@ -65,6 +67,7 @@ pub(crate) struct Adaptive {
     /// How many jobs share the key, this one among them.
     jobs: f64,
     sent_at: f64,
+    story: Story,
 }
 
 /// One way in which tokens may be limited.
@@ -105,6 +108,7 @@ impl Adaptive {
             knee: if searches { Knee::searching(most) } else { Knee::unbounded(most) },
             jobs: 1.0,
             sent_at: 0.0,
+            story: Story::default(),
         }
     }
 
@@ -137,10 +141,12 @@ impl Adaptive {
     pub(crate) fn step(&mut self, now: Duration) -> Option<String> {
         let seconds = self.seconds(now);
         if let Some(turn) = self.requests.step(seconds) {
+            self.story.note(seconds, turn, Dimension::Requests);
             return Some(words(turn, Dimension::Requests));
         }
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             if let Some(turn) = lane.as_mut().and_then(|lane| lane.step(seconds)) {
+                self.story.note(seconds, turn, *dimension);
                 return Some(words(turn, *dimension));
             }
         }
@@ -233,7 +239,10 @@ impl Adaptive {
         let wait = retry_after.map(|wait| wait.as_secs_f64());
         let mut turns = Words::new();
         if blamed == Dimension::Requests {
-            turns.extend(self.requests.refused(seconds, sent_at, 1.0, wait).map(|turn| words(turn, blamed)));
+            if let Some(turn) = self.requests.refused(seconds, sent_at, 1.0, wait) {
+                self.story.note(seconds, turn, blamed);
+                turns.push(words(turn, blamed));
+            }
         } else {
             self.requests.correct(sent_at, -1.0);
         }
@@ -245,9 +254,10 @@ impl Adaptive {
                 // What was refused has used up nothing. A large request would keep the lane busy for long.
                 let beyond = (amount - unit).max(0.0);
                 lane.correct(sent_at, -beyond);
-                turns.extend(
-                    lane.refused(seconds, sent_at, amount - beyond, wait).map(|turn| words(turn, blamed)),
-                );
+                if let Some(turn) = lane.refused(seconds, sent_at, amount - beyond, wait) {
+                    self.story.note(seconds, turn, blamed);
+                    turns.push(words(turn, blamed));
+                }
             } else if let Some(lane) = lane {
                 lane.correct(sent_at, -amount);
             }
@@ -298,7 +308,8 @@ impl Adaptive {
         let seconds = self.seconds(now);
         self.requests.remember(seconds, rpm / 60.0);
         let found = rate(rpm / 60.0, Dimension::Requests);
-        vec![format!("{}: an earlier job ran well with {found}", self.explain())]
+        let present = rate(self.requests.rate(), Dimension::Requests);
+        vec![format!("{present}: an earlier job ran well with {found}")]
     }
 
     /// When the next request may go, for all lanes and the user's limits.
@@ -345,12 +356,24 @@ impl Adaptive {
     }
 
     pub(crate) fn explain(&self) -> String {
-        let (dimension, _) = self.deciding();
-        let told = self.lane(dimension).map_or_else(String::new, |lane| rate(lane.rate(), dimension));
+        let (dimension, unit) = self.deciding();
+        let now = self.clock(self.sent_at);
+        let position = Position {
+            rate: self.lane(dimension).map_or(0.0, Lane::rate),
+            dimension,
+            stated: self.stated_of(dimension).believed(now).map(|stated| stated / self.jobs),
+            own: self.bounds.effective_rpm().map(|own| own / 60.0 * unit),
+        };
+        let told = self.story.tell(self.sent_at, position);
         match self.knee.found() {
             Some(_) => format!("{told}, at most {} at once", self.knee.limit()),
             None => told,
         }
+    }
+
+    fn stated_of(&self, dimension: Dimension) -> &Stated {
+        let tokens = self.tokens.iter().find(|tokens| tokens.dimension == dimension);
+        tokens.map_or(&self.stated, |tokens| &tokens.stated)
     }
 
     /// The quantity whose lane lets the fewest requests through, and what a request takes of it.
