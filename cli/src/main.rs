@@ -44,6 +44,7 @@ use penstock_job::ExitCode as Code;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    penstock_executor::raise_open_files();
     match arguments::Arguments::try_parse() {
         Ok(arguments) => commands::execute(arguments.command).into(),
         Err(refusal) => {

@@ -68,7 +68,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     });
     let server = simulated(&mut spec).await?;
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
-    let in_flight = usize::try_from(requests_in_flight(&spec.limits)).unwrap_or(usize::MAX);
+    let in_flight = usize::try_from(requests_in_flight(&spec)).unwrap_or(usize::MAX);
     let provider = Provider::connect(&canonical, &spec.provider, timeout, in_flight)?;
     let (store, steps) = watched(FileStore::open(folder.root()).await?);
     let scratch = scratch(&folder, &identity);

@@ -106,7 +106,7 @@ pub(crate) async fn answer(
         ),
     ));
     let (modes, mode) = watch::channel(Mode::Go);
-    let in_flight = requests_in_flight(&job.spec.limits);
+    let in_flight = requests_in_flight(&job.spec);
     let dispatching = Task::spawn(tell_if_modified(
         modified.clone(),
         dispatch(

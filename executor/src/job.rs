@@ -2,10 +2,14 @@
 
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
-use penstock_job::{CanonicalSpec, Identity, JobSpec, spec::Limits, state::EndingReason};
+use penstock_job::{
+    CanonicalSpec, Identity, JobSpec,
+    spec::{Limits, RateMode},
+    state::EndingReason,
+};
 use penstock_storage::{Input, Store};
 
-use crate::{memory, participate::Participation, provider::Provider, steps::Steps};
+use crate::{memory, open_files, participate::Participation, provider::Provider, steps::Steps};
 
 /// One job, ready to be run.
 #[derive(Debug)]
@@ -80,6 +84,9 @@ impl EndingRequest {
 
 /// The memory that the budget of the architecture allows for without a further limit.
 const BASE_MEMORY: u64 = 128 << 20;
+/// The memory that a job may take which finds its rate by itself, where no limit is set: the number in flight then follows
+/// from the rate that it finds and the time that answers take.
+const ADAPTIVE_MEMORY: u64 = 512 << 20;
 /// What one more request in flight costs.
 const MEMORY_PER_REQUEST: u64 = 32 << 10;
 /// Requests in flight that fit [`BASE_MEMORY`] over HTTP/1 with TLS.
@@ -87,19 +94,25 @@ const BASE_IN_FLIGHT: u64 = 200;
 /// Beyond this a single process gains nothing.
 const MOST_IN_FLIGHT: u64 = 10_000;
 
-/// How many requests a job with these limits may have in flight in this process.
-pub fn requests_in_flight(limits: &Limits) -> u32 {
-    max_in_flight(limits, memory::limit())
+/// How many requests a job may have in flight in this process.
+pub fn requests_in_flight(spec: &JobSpec) -> u32 {
+    max_in_flight(spec, memory::limit(), open_files::connections())
 }
 
-/// How many requests may be in flight: the user's limit, else what a memory limit of `memory_limit` bytes allows.
-fn max_in_flight(limits: &Limits, memory_limit: Option<u64>) -> u32 {
+/// How many requests may be in flight: the user's limit, else what a memory limit of `memory_limit` bytes and so many
+/// connections allow.
+fn max_in_flight(spec: &JobSpec, memory_limit: Option<u64>, connections: Option<u64>) -> u32 {
     let allowed = || {
-        let spare = memory_limit.unwrap_or(BASE_MEMORY).saturating_sub(BASE_MEMORY);
-        let count = (BASE_IN_FLIGHT + spare / MEMORY_PER_REQUEST).min(MOST_IN_FLIGHT);
-        u32::try_from(count).expect("at most 10,000")
+        let unlimited = match spec.rate() {
+            RateMode::Adaptive => ADAPTIVE_MEMORY,
+            RateMode::Fixed | RateMode::Aimd => BASE_MEMORY,
+        };
+        let spare = memory_limit.unwrap_or(unlimited).saturating_sub(BASE_MEMORY);
+        let count = BASE_IN_FLIGHT + spare / MEMORY_PER_REQUEST;
+        let most = connections.unwrap_or(MOST_IN_FLIGHT).clamp(BASE_IN_FLIGHT, MOST_IN_FLIGHT);
+        u32::try_from(count.min(most)).expect("at most 10,000")
     };
-    limits.max_in_flight.map_or_else(allowed, NonZeroU32::get)
+    spec.limits.max_in_flight.map_or_else(allowed, NonZeroU32::get)
 }
 
 /// The times of a run that its limits set.
@@ -128,12 +141,23 @@ mod tests {
 
     #[test]
     fn requests_in_flight_follow_the_memory_limit_unless_the_user_says_otherwise() {
-        let limits = Limits::default();
-        assert_eq!(max_in_flight(&limits, None), 200);
-        assert_eq!(max_in_flight(&limits, Some(64 << 20)), 200);
-        assert_eq!(max_in_flight(&limits, Some(160 << 20)), 200 + 1024);
-        assert_eq!(max_in_flight(&limits, Some(u64::MAX)), 10_000);
-        let own = Limits { max_in_flight: NonZeroU32::new(7), ..limits };
-        assert_eq!(max_in_flight(&own, Some(u64::MAX)), 7);
+        let mut spec = JobSpec::default();
+        spec.limits.rate = Some(RateMode::Fixed);
+        assert_eq!(max_in_flight(&spec, None, None), 200);
+        assert_eq!(max_in_flight(&spec, Some(64 << 20), None), 200);
+        assert_eq!(max_in_flight(&spec, Some(160 << 20), None), 200 + 1024);
+        assert_eq!(max_in_flight(&spec, Some(u64::MAX), None), 10_000);
+        spec.limits.max_in_flight = NonZeroU32::new(7);
+        assert_eq!(max_in_flight(&spec, Some(u64::MAX), None), 7);
+    }
+
+    #[test]
+    fn a_job_that_finds_its_rate_has_room_for_it_as_far_as_connections_go() {
+        let spec = JobSpec::default();
+        assert_eq!(spec.rate(), RateMode::Adaptive);
+        assert_eq!(max_in_flight(&spec, None, None), 10_000);
+        assert_eq!(max_in_flight(&spec, None, Some(768)), 768);
+        assert_eq!(max_in_flight(&spec, None, Some(0)), 200);
+        assert_eq!(max_in_flight(&spec, Some(128 << 20), Some(768)), 200, "memory is set");
     }
 }

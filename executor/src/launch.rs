@@ -129,7 +129,7 @@ pub async fn launch(
     let canonical = canonical(&spec, named, &validated)?;
     let identity = Identity::of(&canonical);
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
-    let in_flight = requests_in_flight(&spec.limits) as usize;
+    let in_flight = requests_in_flight(&spec) as usize;
     let provider = match (&ending, &input) {
         (None, Some(_)) => Some(Provider::connect(&canonical, &spec.provider, timeout, in_flight)?),
         _ => None,

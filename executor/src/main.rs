@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             return if error.use_stderr() { Code::Configuration.into() } else { ExitCode::SUCCESS };
         }
     };
+    penstock_executor::raise_open_files();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -76,7 +76,7 @@ pub(crate) struct RunArguments {
     /// Most tokens per minute
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub(crate) tpm: Option<NonZeroU64>,
-    /// Most requests in flight [default: what the memory limit allows, at least 200]
+    /// Most requests in flight [default: what memory and open files allow, at least 200]
     #[arg(long, help_heading = "Limits", value_name = "N")]
     pub(crate) max_in_flight: Option<NonZeroU32>,
     /// Attempts before a line fails; refusals for rate or load do not count [default: 8]
