@@ -9,6 +9,9 @@ const SHORT_CLOSURE: f64 = 11.0;
 /// A window opened at its time if it did within this many seconds of it.
 const EVEN: f64 = 2.5;
 
+/// The share of what a window holds that it cannot be shut again with.
+const HARDLY: f64 = 0.25;
+
 /// A window as it was last seen used up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
@@ -45,9 +48,11 @@ impl Window {
         self.opened_at = at;
     }
 
-    /// Whether it may be a longer one: it was used up before half of its length was over.
-    pub(super) fn is_doubtful(self, now: f64) -> bool {
-        self.length < MINUTE && now - self.since < self.length / 2.0
+    /// Whether it must be a longer one: it was used up before half of its length was over, or shut again with hardly
+    /// anything used since it opened.
+    pub(super) fn is_doubtful(self, now: f64, used: f64) -> bool {
+        let early = now - self.since < self.length / 2.0;
+        self.length < MINUTE && (early || used < HARDLY * self.held * self.length)
     }
 
     /// When it will open next if it opens at even intervals.

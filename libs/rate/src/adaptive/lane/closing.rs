@@ -39,7 +39,8 @@ impl Lane {
                 self.set_rate(now, before * (1.0 - share));
             }
         }
-        if let Some(window) = self.window.filter(|window| window.is_doubtful(from)) {
+        let used = |window: &Window| self.slots.tally(window.opened_at, from).admitted();
+        if let Some(window) = self.window.filter(|window| window.is_doubtful(from, used(window))) {
             self.window = Some(Window { length: MINUTE, since: now, ..window });
         }
         let rare = MINUTE * self.unit / self.slots.tally(now - MINUTE, now).admitted().max(self.unit);
