@@ -96,6 +96,15 @@ impl Lane {
         }
     }
 
+    /// It is a sliding minute, which is used up.
+    pub(super) fn slide(&mut self, now: f64) {
+        self.measure(now, MINUTE);
+        if let Some(window) = &mut self.window {
+            window.slides = true;
+        }
+        self.regime_since = now;
+    }
+
     /// No window of a minute is closed for so long: refusals count against the limit as well. Then all that was
     /// admitted since the lane was last open for the first time is what the limit gives.
     fn start_over(&mut self, now: f64, ping: f64) {

@@ -3,6 +3,7 @@
 use super::super::recent::Recent;
 use super::super::slots::SLOT;
 use super::super::turn::{Turn, Why};
+use super::super::window::MINUTE;
 use super::{Lane, Stage};
 
 /// Verdicts that a round needs to be read.
@@ -19,6 +20,9 @@ const START_STEP: f64 = 0.5;
 const SEARCH_STEP: f64 = 0.04;
 /// Of the rate that was measured while a bucket overran, this share is used.
 const MEASURED: f64 = 0.97;
+/// A minute that holds at least so many requests, and a rate that is this share of what was admitted in it.
+const FULL_OF: f64 = 20.0;
+const EARLIER: f64 = 0.25;
 /// So many in a row mean that the lane is shut, so many of the last twelve that it overruns.
 const IN_A_ROW: u32 = 3;
 const MANY: usize = 5;
@@ -43,6 +47,11 @@ impl Lane {
         self.delay.observe(now - sent_at);
         self.refused_at = self.refused_at.max(sent_at);
         self.in_round += 1.0;
+        let riding = matches!(self.stage, Stage::Starting | Stage::Riding);
+        if riding && sent_at > self.cut_at && self.is_full_of_earlier(now) {
+            self.slide(now);
+            return Some(self.shut(now, sent_at, retry_after));
+        }
         match self.stage {
             Stage::Shut(ref mut shut) => {
                 shut.refused(now, sent_at, retry_after);
@@ -61,6 +70,13 @@ impl Lane {
             Stage::Starting | Stage::Riding if sent_at > self.cut_at => Some(self.open_round(now, sent_at)),
             Stage::Starting | Stage::Riding => None,
         }
+    }
+
+    /// Refused at far less than was admitted in the last minute, which no bucket does: it is a sliding minute that is
+    /// still full of what went before.
+    fn is_full_of_earlier(&self, now: f64) -> bool {
+        let admitted = self.slots.tally(now - MINUTE, now).admitted();
+        self.window.is_none() && admitted >= FULL_OF * self.unit && self.rate * MINUTE < EARLIER * admitted
     }
 
     fn refused_slowly(&mut self, now: f64, sent_at: f64, retry_after: Option<f64>) -> Option<Turn> {
