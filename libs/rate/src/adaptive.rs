@@ -1,6 +1,6 @@
 //! Mode `adaptive`: finds an undocumented limit in about a minute and rides it, with few requests refused.
 //!
-//! Puts together what each of these finds out: a [lane](lane) for each quantity that the provider limits, how fast it
+//! Puts together what each of these finds out: a [lane] for each quantity that the provider limits, how fast it
 //! may be used, from refusals alone; what the provider [says](crate::hint) of its limits; how many requests may be in
 //! [flight](crate::knee); and what other jobs on the same key do. The slowest of them decides. The user's limits are
 //! kept by a pacing of their own, whatever else is learned.
