@@ -103,27 +103,21 @@ impl<'a> Skim<'a> {
 
     /// Passes over a value and returns its text.
     fn value(&mut self) -> Option<&'a str> {
-        let begin = match self.peek()? {
+        let first = self.peek()?;
+        let begin = self.at;
+        match first {
             b'"' => {
-                let begin = self.at;
                 self.at += 1;
                 self.string()?;
-                begin
             }
-            b'{' | b'[' => {
-                let begin = self.at;
-                self.nested()?;
-                begin
-            }
+            b'{' | b'[' => self.nested()?,
             _ => {
-                let begin = self.at;
                 let rest = &self.text.as_bytes()[begin..];
                 let is_end =
                     |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b' ' | b'\t' | b'\n' | b'\r');
                 self.at += rest.iter().position(is_end).unwrap_or(rest.len());
-                begin
             }
-        };
+        }
         self.text.get(begin..self.at).filter(|value| !value.is_empty())
     }
 

@@ -34,6 +34,10 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Questions without an answer that end a connection.
 const KEEPALIVE_RETRIES: u32 = 3;
 
+/// How long what was sent may stay unacknowledged before the connection is given up. Keepalive says nothing of that.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
+
 type BoxError = Box<dyn Error + Send + Sync>;
 type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
 /// TCP, or TLS over it where a proxy is spoken to in TLS.
@@ -114,6 +118,8 @@ fn tcp() -> HttpConnector {
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_keepalive_interval(Some(KEEPALIVE));
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
+    #[cfg(target_os = "linux")]
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
     tcp
 }
 

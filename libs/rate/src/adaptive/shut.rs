@@ -27,8 +27,8 @@ pub(super) struct Shut {
 }
 
 impl Shut {
-    /// Shut from now on; `verdict` is how long a refusal takes, `spacing` what lies between two requests of the lane.
-    /// ... and `rare` what lay between two of its admissions.
+    /// Shut from now on; `verdict` is how long a refusal takes, `spacing` what lies between two requests of the lane,
+    /// and `rare` what lay between two of its admissions.
     pub(super) fn new(now: f64, since: f64, verdict: f64, spacing: f64, rare: f64) -> Self {
         let interval = FIRST_INTERVAL.max(verdict).max(spacing / 2.0);
         let longest = LONGEST_INTERVAL.max(rare).max(interval);
