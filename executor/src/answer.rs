@@ -20,11 +20,10 @@ use crate::{
     halt::{Halt, Stop},
     ingest::{Ingest, InputModified, ingest},
     job::{EndingRequest, Job, Timing, requests_in_flight},
-    ledger::{Ledger, Recollection},
+    ledger::{Ledger, Recollection, lines},
     participate::Participant,
     provider::Provider,
     results::Entry,
-    run::lines,
     steps::Steps,
     watch_load::watch_load,
 };

@@ -1,9 +1,8 @@
-//! Claim (C1-C5, C9 of the job protocol): take the next epoch, or find out that there is nothing to take.
+//! Claim (C1-C5 of the job protocol): take the next epoch, or find out that there is nothing to take.
 //!
 //! Nothing is sent here. The newcomer wins: an older executor learns at its next checkpoint that its claim is gone.
 
 mod adopt;
-mod recover;
 mod rejected;
 mod seal;
 
@@ -18,14 +17,13 @@ use penstock_job::{
 };
 use penstock_storage::Generation;
 
-pub(crate) use recover::recover;
-
 use crate::{
     board::Board,
     clock::now_ms,
     error::{RunError, check_identity},
     job::Job,
     output::Output,
+    scratch,
     state_object::{OnRefusal, StateObject},
 };
 
@@ -109,7 +107,7 @@ async fn fresh(
     validation_generation: &Generation,
     incarnation: Incarnation,
 ) -> Result<State, RunError> {
-    let mut highest = recover::highest_epoch(&job.scratch).await;
+    let mut highest = scratch::highest_epoch(&job.scratch).await;
     for object in output.list("", None).await? {
         let name = object.name.as_str();
         if layout::is_final(name) || name.starts_with(layout::COMPOSE) {

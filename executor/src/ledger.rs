@@ -9,7 +9,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use bytes::Bytes;
 use penstock_batchfile::{Ordinal, Position};
 use penstock_job::{
-    OrdinalSet, State, Step, Validation,
+    Epoch, OrdinalSet, State, Step, Validation,
     state::{Ending, Part, PartOutcomes, Requests},
 };
 use serde_json::Value;
@@ -221,6 +221,16 @@ impl Book {
 pub(crate) fn undone(completed: &OrdinalSet, rejected: &OrdinalSet, start: Ordinal, end: Ordinal) -> u64 {
     let all = u64::from(end.get().saturating_sub(start.get()));
     all.saturating_sub(completed.count_within(start, end) + rejected.count_within(start, end))
+}
+
+/// The highest sequence that a listed part of `epoch` has; 0 when there is none.
+pub(crate) fn highest_sequence(parts: &[Part], epoch: Epoch) -> u32 {
+    parts.iter().filter(|part| part.name.epoch == epoch).map(|part| part.name.sequence).max().unwrap_or(0)
+}
+
+/// The ordinal behind the last line.
+pub(crate) fn lines(state: &State) -> Ordinal {
+    Ordinal::new(u32::try_from(state.input.lines).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

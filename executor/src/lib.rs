@@ -4,9 +4,10 @@
 //!
 //! | module | steps of the job protocol (`docs/protocol.md`) |
 //! |---|---|
-//! | [`run()`] | the order of everything below |
+//! | [`run()`] | the order of everything below; recover (R3), and what ends the job at once (C9) |
 //! | [`launch()`] | from the binary's job file to a [`Job`] |
-//! | `claim` | claim, adopt, seal, recover (C1-C9) |
+//! | `claim` | claim, adopt, seal (C1-C8) |
+//! | `scratch` | the folder with answers that are not durable yet |
 //! | `ingest` | windows of the input, copied to local disk and planned |
 //! | `dispatch` | which line goes when, and what becomes of each attempt (R1, R2) |
 //! | [`provider`] | how a provider is spoken to and what its answers mean |
@@ -47,6 +48,7 @@ pub mod provider;
 mod records;
 mod results;
 mod run;
+mod scratch;
 pub mod shared_state;
 mod state_object;
 mod steps;

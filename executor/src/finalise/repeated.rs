@@ -15,11 +15,10 @@ use penstock_storage::{Checksum, Generation, ObjectMeta};
 
 use crate::{
     error::RunError,
-    ledger::Ledger,
+    ledger::{Ledger, highest_sequence},
     output::{Output, may_pass, object_name},
     records::{Stored, read_object},
     results::pause,
-    run::highest_sequence,
 };
 
 /// Rewrites every part but the first that holds one of `repeated`, leaving aside those that are `dropped` anyway.

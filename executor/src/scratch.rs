@@ -1,7 +1,8 @@
-//! Recover (R3 of the job protocol): take over the answers that an earlier incarnation on this machine had received,
-//! but not yet made durable. They stand in files below the scratch folder, each the beginning of a part.
+//! The scratch folder of a job: what stands in it when a run begins, and its end. Each file of an earlier incarnation is the
+//! beginning of a part: answers that were received, and are perhaps not durable yet.
 //!
-//! Safe because it is only one more way to receive an answer: each line has one slot, whoever fills it.
+//! To take them over is safe because it is only one more way to receive an answer: each line has one slot, whoever fills
+//! it (R3 of the job protocol).
 
 use std::{
     fs,
@@ -12,14 +13,33 @@ use std::{
 use penstock_batchfile::{Format, Ordinal, OutcomeKind};
 use penstock_job::{Epoch, layout::PartName};
 
-use crate::records::RecordReader;
+use crate::{error::RunError, records::RecordReader};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
 
+/// Makes the folder, unless it is there.
+pub(crate) async fn create(folder: &Path) -> Result<(), RunError> {
+    tokio::fs::create_dir_all(folder).await.map_err(|source| error(folder, source))
+}
+
+/// The scratch folder of a finished job holds nothing that anybody needs.
+pub(crate) async fn remove(folder: &Path) {
+    if let Err(error) = tokio::fs::remove_dir_all(folder).await
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(folder = %folder.display(), %error, "the scratch folder is left behind");
+    }
+}
+
+/// A run cannot go on without its folder.
+pub(crate) fn error(folder: &Path, source: io::Error) -> RunError {
+    RunError::Scratch { folder: folder.display().to_string(), source }
+}
+
 /// Shows every whole record in the files of epochs before `own`, oldest first; a torn last record is ignored. Returns
 /// the files, to be deleted once their records are stored anew. Blocks.
-pub(crate) fn recover(
+pub(crate) fn read_left_behind(
     folder: &Path,
     own: Epoch,
     format: Format,
@@ -38,7 +58,7 @@ pub(crate) fn recover(
 }
 
 /// The highest epoch that has left a file in the scratch folder.
-pub(super) async fn highest_epoch(folder: &Path) -> Epoch {
+pub(crate) async fn highest_epoch(folder: &Path) -> Epoch {
     let mut highest = Epoch::NONE;
     // A folder that is not there yet holds nothing; one that cannot be read is told of before anything is sent.
     let Ok(mut entries) = tokio::fs::read_dir(folder).await else {
