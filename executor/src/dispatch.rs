@@ -1,13 +1,14 @@
 //! Which line goes when, and what becomes of each attempt.
 //!
-//! [`Schedule`](schedule::Schedule) decides (pure); [`dispatch`] acts: it takes windows, asks the schedule and the pacing for the next line,
-//! sends it in a task of its own and hears what became of it.
+//! [`Schedule`](schedule::Schedule) decides (pure); [`dispatch`] acts: it takes windows, asks the schedule and the pacing
+//! for the next line, sends it in a task of its own and hears what became of it.
 
 mod attempt;
 mod pacing;
 mod retries;
 mod run;
 mod schedule;
+mod task;
 
 pub use pacing::{Decision, Learned, learned};
 pub(crate) use pacing::{Pacing, learner_memory};

@@ -12,7 +12,7 @@ use penstock_storage::{Input, StorageError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::schedule::Task;
+use super::task::Task;
 use crate::{
     board::Board,
     budget::{Budget, Reservation},

@@ -7,7 +7,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use tokio::time::Instant;
 
-use super::schedule::Task;
+use super::task::Task;
 
 /// Lines that wait, each with the moment before which it does not go.
 #[derive(Debug, Default)]

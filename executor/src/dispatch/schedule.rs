@@ -5,48 +5,17 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Weak},
+    sync::Arc,
 };
 
-use penstock_batchfile::{Attempt, Ordinal, Position};
+use penstock_batchfile::{Ordinal, Position};
 use tokio::time::Instant;
 
-use super::retries::Retries;
+use super::{retries::Retries, task::Task};
 use crate::ingest::{Plan, PlanEntry, Spool, Window};
 
 /// Lines that wait for another attempt at most, over all models; beyond this no new line is started.
 pub(super) const MOST_RETRIES: usize = 4_096;
-
-/// Attempts that are kept of one line: the newest, since refusals for the rate have no bound.
-const HISTORY: usize = 10;
-
-/// One line on its way to an outcome.
-#[derive(Debug, Clone)]
-pub(super) struct Task {
-    pub(super) model: Arc<str>,
-    pub(super) ordinal: Ordinal,
-    /// Where the line begins in the input.
-    pub(super) input_offset: u64,
-    pub(super) length: u32,
-    /// The window that holds its bytes, as long as that exists; later they are read from the input again.
-    pub(super) spool: Weak<Spool>,
-    /// Attempts that count against the bound.
-    pub(super) tries: u32,
-    /// Refusals for the rate in a row.
-    pub(super) refusals: u32,
-    /// What was tried, for the record of a line that fails.
-    pub(super) history: Vec<Attempt>,
-}
-
-impl Task {
-    /// Keeps an attempt for the record.
-    pub(super) fn remember(&mut self, attempt: Attempt) {
-        if self.history.len() == HISTORY {
-            self.history.remove(0);
-        }
-        self.history.push(attempt);
-    }
-}
 
 /// Whether a model's requests are let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
