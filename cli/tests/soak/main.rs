@@ -7,7 +7,9 @@
 //! | `input` | the lines of a round: odd ids, invalid and blank lines |
 //! | `provider` | how the provider double treats a run |
 //! | `place` | folder, provider double and witness of a round, and its processes |
+//! | `clock` | the wall clock of a round, which jumps |
 //! | `round` | carries a plan out and checks what is left |
+//! | `report` | what was done, and what came of it |
 //! | `bound` | how many requests may have been sent again |
 //!
 //! Without arguments, as `cargo test` runs it, it does a few rounds. One seed gives one plan; what comes of it also depends
@@ -16,10 +18,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bound;
+mod clock;
 mod input;
 mod place;
 mod plan;
 mod provider;
+mod report;
 mod round;
 #[path = "../witness/mod.rs"]
 #[expect(dead_code, reason = "its own tests run with the crash tests")]
@@ -33,7 +37,7 @@ use std::{
 
 use clap::Parser;
 
-use crate::{plan::Plan, round::Report};
+use crate::{plan::Plan, report::Report};
 
 /// Rounds that are done where no time is given, and the seed of three that are short and unlike.
 const FEW: u32 = 3;

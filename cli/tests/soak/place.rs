@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::Ipv4Addr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{ExitStatus, Stdio},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -185,13 +185,6 @@ impl Process {
         let last = lines.len().saturating_sub(12);
         format!("{}:\n{}", self.said.display(), lines[last..].join("\n"))
     }
-}
-
-/// Lets the wall clock of all processes be off by so much. The file is never seen half written.
-pub(crate) fn set_clock(file: &Path, offset_ms: i64) {
-    let next = file.with_extension("next");
-    fs::write(&next, offset_ms.to_string()).unwrap();
-    fs::rename(next, file).unwrap();
 }
 
 /// Milliseconds since the epoch, as the double's log counts them.

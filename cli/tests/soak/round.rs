@@ -1,45 +1,23 @@
 //! One round: carries its plan out, lets an undisturbed run bring the job to its receipt, and checks what is left.
 
-use std::{fmt, fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use fastrand::Rng;
 use rustix::process::Signal;
 use serde_json::Value;
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     bound::Bound,
-    place::{Conditions, PATIENCE, Place, Process, now_ms, set_clock},
+    clock::{Clock, set_clock},
+    place::{Conditions, PATIENCE, Place, Process, now_ms},
     plan::{Act, Aftermath, Deed, Moment, Plan},
     provider,
+    report::Report,
     witness::{self, folder},
 };
 
-/// How far the wall clock is off at most.
-const HOURS: i64 = 3 * 3_600_000;
 /// How long a run that should leave is awaited before it is killed.
 const LEAVING: Duration = Duration::from_secs(3);
-
-/// What was done, and what came of it.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    lines: u64,
-    requests: u64,
-    provider_faults: u64,
-    /// Processes with storage faults.
-    misled: u64,
-    killed: u64,
-    stopped: u64,
-    paused: u64,
-    overtaken: u64,
-    cancels: u64,
-    parts_lost: u64,
-    scratch_lost: u64,
-    clock_steps: u64,
-    repeats: u64,
-    allowed: u64,
-}
 
 /// Carries out a plan in a folder that is not there yet.
 ///
@@ -324,81 +302,5 @@ impl Round {
         server.shutdown().await;
         fs::remove_dir_all(folder).unwrap();
         self.report
-    }
-}
-
-/// Steps of the wall clock, forwards and backwards, until it is stopped or dropped.
-struct Clock {
-    over: DropGuard,
-    steps: JoinHandle<u64>,
-}
-
-impl Clock {
-    fn start(file: PathBuf, seed: u64) -> Self {
-        let over = CancellationToken::new();
-        let stopped = over.clone();
-        let mut random = Rng::with_seed(!seed);
-        let steps = tokio::spawn(async move {
-            let mut count = 0;
-            loop {
-                let pause = Duration::from_millis(random.u64(20..500));
-                if tokio::time::timeout(pause, stopped.cancelled()).await.is_ok() {
-                    set_clock(&file, 0);
-                    return count;
-                }
-                let most = random.choice([100, 10_000, HOURS]).unwrap();
-                set_clock(&file, random.i64(-most..most));
-                count += 1;
-            }
-        });
-        Self { over: over.drop_guard(), steps }
-    }
-
-    /// The number of steps.
-    async fn stop(self) -> u64 {
-        drop(self.over);
-        self.steps.await.unwrap()
-    }
-}
-
-impl Report {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.lines += other.lines;
-        self.requests += other.requests;
-        self.provider_faults += other.provider_faults;
-        self.misled += other.misled;
-        self.killed += other.killed;
-        self.stopped += other.stopped;
-        self.paused += other.paused;
-        self.overtaken += other.overtaken;
-        self.cancels += other.cancels;
-        self.parts_lost += other.parts_lost;
-        self.scratch_lost += other.scratch_lost;
-        self.clock_steps += other.clock_steps;
-        self.repeats += other.repeats;
-        self.allowed += other.allowed;
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} lines, {} requests", self.lines, self.requests)?;
-        for (count, what) in [
-            (self.provider_faults, "provider faults"),
-            (self.misled, "processes with storage faults"),
-            (self.clock_steps, "clock steps"),
-            (self.killed, "killed"),
-            (self.stopped, "stopped"),
-            (self.paused, "paused"),
-            (self.overtaken, "overtaken"),
-            (self.cancels, "cancelled"),
-            (self.parts_lost, "parts lost"),
-            (self.scratch_lost, "times scratch lost"),
-        ] {
-            if count > 0 {
-                write!(formatter, ", {count} {what}")?;
-            }
-        }
-        write!(formatter, ", {} repeats of {} allowed", self.repeats, self.allowed)
     }
 }

@@ -1,5 +1,8 @@
 //! Takes each action of a trace with real runs, and compares what is stored with what the model says after each.
 
+mod comparison;
+mod writes;
+
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use penstock_executor::{Finished, Moment, RunError};
@@ -11,19 +14,16 @@ use penstock_model::{
     Action, Fate, Protocol, State, Subject, Trace,
     lines::Lines,
     process::{self, Executor, Stage},
-    storage::{Incarnation, Write},
+    storage::Incarnation,
 };
-use penstock_storage::faults::Fault;
 
 use crate::{
     process::{Process, Taken},
-    refinement::{Refinement, of_model},
+    refinement::Refinement,
     timing,
-    world::{CHECKPOINT, World},
+    world::World,
 };
 
-/// An outcome waits so long for others before its part is closed.
-const FLUSH: Duration = Duration::from_secs(2);
 /// Longer than what is in flight is awaited after the completion window.
 const DRAIN: Duration = Duration::from_secs(61);
 
@@ -172,167 +172,6 @@ impl Replay<'_> {
         }
     }
 
-    /// S2. A process that is not sure looks first, and writes again only if nothing has changed.
-    fn write_state(&mut self, number: Incarnation, step: Step, fate: Fate, me: &Executor) -> Taken {
-        const STATE: &str = "state.json";
-        let process = self.process(number);
-        if me.unsure.is_some() {
-            if !me.current {
-                process.look_back(step, STATE)?;
-                process.checkpointed = process.now;
-                return Ok(());
-            }
-            process.look_again(step, STATE)?;
-        } else {
-            process.begin(step, STATE);
-            match step {
-                Step::Checkpoint => process.advance_to(process.checkpointed + CHECKPOINT),
-                Step::End => {
-                    let window = timing::window(self.trace, number).unwrap_or_default();
-                    let process = self.process(number);
-                    process.advance_to(process.answering + window);
-                }
-                _ => {}
-            }
-        }
-        let process = self.process(number);
-        process.go(step, STATE, fault(fate))?;
-        if !me.current {
-            return Ok(());
-        }
-        process.written(step, STATE, fate)?;
-        if matches!(step, Step::Claim | Step::Seal | Step::Checkpoint) && fate == Fate::Told {
-            process.checkpointed = process.now;
-        }
-        Ok(())
-    }
-
-    fn upload(
-        &mut self,
-        number: Incarnation,
-        kind: Kind,
-        fate: Fate,
-        (before, me): (&State, &Executor),
-        then: Option<&Executor>,
-    ) -> Taken {
-        let part = me.files.closed[kind].map_or_else(
-            || PartName { epoch: me.book.epoch, sequence: me.sequence + 1, kind },
-            |closed| closed.part.name,
-        );
-        let listed = self.process(number).gate.look(|seen| seen.done(Step::List));
-        if me.files.closed[kind].is_some() {
-            let name = self.names.get(&part).cloned().ok_or("the model uploads an unknown part again")?;
-            let process = self.process(number);
-            if before.storage.part(part).is_some() {
-                process.gate.release(Step::Upload, Moment::After, &name, None);
-                return if then.is_some() { process.done(Step::List, listed + 1) } else { Ok(()) };
-            }
-            process.look_again(Step::Upload, &name)?;
-        } else {
-            let process = self.process(number);
-            if matches!(me.stage, Stage::Answering | Stage::Ending)
-                && process.gate.look(|seen| seen.object(Step::Upload, ending(kind))).is_none()
-            {
-                process.advance(FLUSH);
-            }
-        }
-        let process = self.process(number);
-        process.comes_to(Step::Upload, ending(kind))?;
-        let object = process.gate.look(|seen| seen.object(Step::Upload, ending(kind))).unwrap_or_default();
-        process.go(Step::Upload, &object, fault(fate))?;
-        if then.is_some() {
-            process.written(Step::Upload, &object, fate)?;
-            if fate == Fate::Told {
-                process.done(Step::List, listed + 1)?;
-            }
-        }
-        self.names.insert(part, object);
-        Ok(())
-    }
-
-    /// F4. The code looks before it announces the write, so it may have found the file of another finaliser.
-    fn compose(
-        &mut self,
-        number: Incarnation,
-        kind: Kind,
-        fate: Fate,
-        before: &State,
-        after: &State,
-    ) -> Taken {
-        let name = kind.final_name(0, 1);
-        let there = before.storage.finals[kind].is_some();
-        let process = self.process(number);
-        if process.gate.look(|seen| seen.holds(Step::ComposeFinal, Moment::After, &name)) {
-            if there || after.storage.finals[kind].is_none() {
-                process.gate.release(Step::ComposeFinal, Moment::After, &name, None);
-                return Ok(());
-            }
-            process.look_again(Step::ComposeFinal, &name)?;
-        } else {
-            let further = process.gate.wait(|seen| {
-                let here = seen.holds(Step::ComposeFinal, Moment::Before, &name);
-                let behind = seen.object(Step::ComposeFinal, "").or(seen.object(Step::WriteReceipt, ""));
-                if here { Some(false) } else { behind.map(|_| true) }
-            });
-            if there && further == Some(true) {
-                return Ok(());
-            }
-        }
-        process.go(Step::ComposeFinal, &name, fault(fate))?;
-        process.written(Step::ComposeFinal, &name, fate)
-    }
-
-    fn write_receipt(&mut self, number: Incarnation, fate: Fate, before: &State) -> Taken {
-        const RECEIPT: &str = "receipt.json";
-        let process = self.process(number);
-        if process.gate.look(|seen| seen.holds(Step::WriteReceipt, Moment::After, RECEIPT)) {
-            if before.storage.receipt.is_some() {
-                process.gate.release(Step::WriteReceipt, Moment::After, RECEIPT, None);
-                return process.done(Step::ReadReceipt, 1);
-            }
-            process.look_again(Step::WriteReceipt, RECEIPT)?;
-        }
-        process.go(Step::WriteReceipt, RECEIPT, fault(fate))?;
-        process.written(Step::WriteReceipt, RECEIPT, fate)?;
-        if fate == Fate::Told { process.done(Step::ReadReceipt, 1) } else { Ok(()) }
-    }
-
-    /// F6. What has landed after the process has listed is left behind by it, and so are parts that another has deleted.
-    fn clean(&mut self, number: Incarnation, before: &State) -> Taken {
-        let first = before.storage.parts.first().map(|part| self.names[&part.name].clone());
-        let process = self.process(number);
-        process
-            .gate
-            .wait(|seen| (seen.object(Step::Clean, "").is_some() || seen.ended().is_some()).then_some(()))
-            .ok_or("it does not clean")?;
-        match first {
-            Some(name) => {
-                if process.gate.look(|seen| seen.holds(Step::Clean, Moment::Before, &name)) {
-                    let cleaned = process.gate.look(|seen| seen.done(Step::Clean));
-                    process.go(Step::Clean, &name, None)?;
-                    process.done(Step::Clean, cleaned + 1)?;
-                }
-            }
-            None => {
-                while let Some(name) = process.gate.look(|seen| seen.object(Step::Clean, "")) {
-                    process.go(Step::Clean, &name, None)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn land(&mut self, write: &Write) -> Taken {
-        let (process, object) = match write {
-            Write::State(_, writer) => (Some(writer.incarnation), "state.json".to_owned()),
-            Write::Part(part) => (None, self.names[&part.name].clone()),
-            Write::Final(kind, _) => (None, kind.final_name(0, 1)),
-            Write::Receipt(_) => (None, "receipt.json".to_owned()),
-        };
-        let landed = self.world.land(process, &object).await;
-        landed.then_some(()).ok_or_else(|| format!("no write of {object} can land"))
-    }
-
     /// What a step leads to by itself: an end, requests, or the next step.
     fn follow(
         &mut self,
@@ -372,54 +211,12 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether what is stored, who lives, and who asks, is as the model says.
-    async fn compare(&mut self, model: &State) -> Taken {
-        for (number, process) in &self.processes {
-            let Some(me) = executor(model, *number) else { continue };
-            if me.stage != Stage::Published && process.gate.look(|seen| seen.ended().is_some()) {
-                return Err(format!("process {number} has ended"));
-            }
-            let sends = !matches!(
-                me.stage,
-                Stage::Looked | Stage::Claimed | Stage::Adopted | Stage::Sealed | Stage::Recovered
-            );
-            if !sends && !process.provider.asked().is_empty() {
-                return Err(format!("process {number} sends before it may"));
-            }
-        }
-        let mut found = self.refinement.of_store(&self.world.store, &model.storage).await?;
-        let mut expected = of_model(&model.storage);
-        if expected.receipt.is_some() {
-            // What lands while somebody cleans is garbage, and stays in the code where the model may look again.
-            (found.parts, expected.parts) = Default::default();
-        }
-        if found == expected {
-            Ok(())
-        } else {
-            Err(format!("the store holds\n  {found:?}\nand the model\n  {expected:?}"))
-        }
-    }
-
     fn trace_lines(&self) -> u8 {
         self.trace.protocol().configuration.lines
     }
 
     fn process(&mut self, number: Incarnation) -> &mut Process {
         self.processes.get_mut(&number).expect("the model takes no step of a process that was not started")
-    }
-
-    fn divergence(&self, protocol: Protocol, place: usize, before: &State, problem: &str) -> Divergence {
-        let so_far = self.trace.moments()[..=place].iter().map(|moment| format!("  {}", moment.action));
-        let allowed: Vec<_> = protocol.possible(before).iter().map(ToString::to_string).collect();
-        let told = |(number, process): (&Incarnation, &Process)| {
-            format!("{number} {}", process.gate.look(crate::gate::Seen::told))
-        };
-        let mut text = vec![format!("{}: the code diverges", protocol.configuration)];
-        text.extend(so_far);
-        text.push(format!("at the last of these: {problem}"));
-        text.push(format!("the model allows: {}", allowed.join("; ")));
-        text.extend(self.processes.iter().map(told));
-        Divergence(text.join("\n"))
     }
 }
 
@@ -435,14 +232,6 @@ fn claimed(state: &State) -> Vec<Epoch> {
     let numbers = (0..).take(state.processes.len());
     let claimed = |number| executor(state, number).filter(|executor| executor.stage != Stage::Looked);
     numbers.filter_map(claimed).map(|executor| executor.book.epoch).collect()
-}
-
-fn fault(fate: Fate) -> Option<Fault> {
-    match fate {
-        Fate::Told => None,
-        Fate::Unheard => Some(Fault::After),
-        Fate::Late => Some(Fault::Kept),
-    }
 }
 
 fn ending(kind: Kind) -> &'static str {
