@@ -1,11 +1,17 @@
 //! What becomes of lines in an undisturbed job.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use penstock_batchfile::OutcomeKind;
 use penstock_executor::{Finished, RunError};
 use penstock_simulator::{Fault, FaultRule};
-use penstock_storage::FileStore;
+use penstock_storage::{
+    Action, FileStore, MemoryStore,
+    faults::{Call, FaultyStore},
+};
 
 use crate::scenario::{Scenario, quick};
 
@@ -35,13 +41,25 @@ async fn openai_lines_of_two_models_are_answered_in_their_own_format() {
 
 #[tokio::test]
 async fn more_parts_than_one_compose_takes_are_composed_level_by_level() {
-    // 500 outcomes a part make 40 parts, and the store takes 32 sources at once.
-    let scenario = Scenario::prompts(20_000).await;
+    // At most 500 outcomes a part make at least 5 parts, of which 2 are composed at once.
+    let mut scenario = Scenario::prompts(2_500).await;
+    let composed = Arc::new(Mutex::new(BTreeSet::new()));
+    let watch = {
+        let composed = Arc::clone(&composed);
+        move |call: &Call<'_>| {
+            if call.action == Action::Compose {
+                composed.lock().unwrap().insert(call.object.to_owned());
+            }
+            None
+        }
+    };
+    scenario.store = Arc::new(FaultyStore::new(MemoryStore::new(), watch).composing_at_most(2));
     scenario.validate().await;
     scenario.run().await.unwrap();
-    let published = scenario.published().await;
-    published.assert_completed();
-    assert!(published.receipt.parts.count > 32, "{:?}", published.receipt.parts);
+    scenario.published().await.assert_completed();
+    for object in ["0-000002", "1-000001"].map(|name| format!("compose/results_final.jsonl/{name}")) {
+        assert!(composed.lock().unwrap().contains(&object), "{object} is not in {composed:?}");
+    }
     let names = scenario.names().await;
     assert!(
         !names.iter().any(|name| name.starts_with("compose/") || name.starts_with("parts/")),
