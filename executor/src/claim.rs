@@ -73,7 +73,7 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
     };
     output.steps().after(Step::Look).await;
     // C4
-    take_next_epoch(&mut state, incarnation);
+    take_next_epoch(&mut state, incarnation)?;
     let mut object = StateObject::new(output.clone(), incarnation, generation);
     object.write(Step::Claim, &mut state, board, OnRefusal::Fail).await?;
     match output.document::<Validation>().await? {
@@ -160,11 +160,16 @@ async fn fresh(
     })
 }
 
-fn take_next_epoch(state: &mut State, incarnation: Incarnation) {
-    state.epoch = state.epoch.next();
+fn take_next_epoch(state: &mut State, incarnation: Incarnation) -> Result<(), RunError> {
+    // Its sequence numbers would be taken for those of the epoch to come.
+    if let Some(part) = state.parts.iter().find(|part| part.name.epoch > state.epoch) {
+        let problem = format!("it lists `{}`, of an epoch that nobody has claimed", part.name);
+        return Err(RunError::Damaged { name: layout::STATE.to_owned(), problem });
+    }
+    state.epoch = state.epoch.next().ok_or(RunError::NoNextEpoch(state.epoch))?;
     // F3: what is frozen changes in its writer alone.
     if state.phase == Phase::Finalizing {
-        return;
+        return Ok(());
     }
     state.epochs.push(EpochRecord {
         epoch: state.epoch,
@@ -174,4 +179,5 @@ fn take_next_epoch(state: &mut State, incarnation: Incarnation) {
     });
     let surplus = state.epochs.len().saturating_sub(EPOCHS_KEPT);
     state.epochs.drain(..surplus);
+    Ok(())
 }

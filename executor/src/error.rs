@@ -1,6 +1,6 @@
 //! How a run fails, and the exit code of each failure.
 
-use penstock_job::{DocumentError, ExitCode, Identity};
+use penstock_job::{DocumentError, Epoch, ExitCode, Identity};
 use penstock_storage::{ErrorKind, StorageError};
 use thiserror::Error;
 
@@ -53,6 +53,12 @@ pub enum RunError {
         /// What is wrong with it.
         problem: String,
     },
+    /// So often no job is claimed.
+    #[error(
+        "claim the job: its epoch is {0} already, the last there is, so state.json was damaged, or a part or a file in \
+         scratch has a name that no run gave it; restore the output from a copy, or run the job anew with another --output"
+    )]
+    NoNextEpoch(Epoch),
     /// The local scratch folder does not work.
     #[error(
         "use the scratch folder {folder}: {source}; free space there or make it writable, then run the same command again"
@@ -86,7 +92,7 @@ impl RunError {
                 ExitCode::OutputOccupied
             }
             Self::ClaimLost => ExitCode::ClaimLost,
-            Self::Damaged { .. } => ExitCode::StorageDamaged,
+            Self::Damaged { .. } | Self::NoNextEpoch(_) => ExitCode::StorageDamaged,
             Self::Defect(_) => ExitCode::Defect,
             Self::NotValidated
             | Self::Document(_)

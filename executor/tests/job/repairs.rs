@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use penstock_executor::{RunError, Stop};
-use penstock_job::{document, layout::PartName, state::Part};
+use penstock_job::{Epoch, ExitCode, document, layout::PartName, state::Part};
 use penstock_simulator::Distribution;
 use penstock_storage::{FileStore, ObjectName};
 
@@ -81,4 +81,34 @@ async fn a_line_with_two_records_is_published_once() {
     scenario.run().await.unwrap();
     scenario.published().await.assert_completed();
     assert_eq!(scenario.requests().values().copied().max(), Some(1), "nothing is sent again for it");
+}
+
+#[tokio::test]
+async fn an_epoch_behind_which_there_is_none_is_refused_with_advice() {
+    let scenario = Scenario::prompts(3).await;
+    scenario.validate().await;
+    let hostile = ObjectName::from_static("parts/4294967295-00000001-r.jsonl");
+    let part = scenario.store.create(&hostile, bytes::Bytes::new()).await.unwrap();
+    let refused = scenario.run().await.unwrap_err();
+    assert!(matches!(refused, RunError::NoNextEpoch(Epoch(u32::MAX))), "{refused}");
+    assert!(refused.to_string().contains("4294967295") && refused.to_string().contains("--output"));
+    assert_eq!(refused.exit_code(), ExitCode::StorageDamaged);
+    assert!(scenario.object("state.json").await.is_none(), "claimed all the same");
+
+    scenario.store.delete(&hostile, &part.generation).await.unwrap();
+    scenario.run().await.unwrap();
+    scenario.published().await.assert_completed();
+}
+
+#[tokio::test]
+async fn a_state_that_lists_a_part_of_an_epoch_to_come_is_damaged() {
+    let scenario = half_done().await;
+    let mut state = scenario.state().await;
+    let mut part = state.parts[0].clone();
+    part.name = PartName { epoch: Epoch(state.epoch.0 + 1), sequence: u32::MAX, ..part.name };
+    state.parts.push(part);
+    let path = scenario.folder.path().join("out/state.json");
+    std::fs::write(&path, document::write(&state)).unwrap();
+    let refused = scenario.run().await.unwrap_err();
+    assert!(matches!(&refused, RunError::Damaged { name, .. } if name == "state.json"), "{refused}");
 }

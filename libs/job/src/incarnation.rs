@@ -17,9 +17,9 @@ impl Epoch {
     /// The epoch before the first claim.
     pub const NONE: Self = Self(0);
 
-    /// The epoch that the next claim takes.
-    pub fn next(self) -> Self {
-        Self(self.0 + 1)
+    /// The epoch that the next claim takes; `None` behind the last one that a number can tell.
+    pub fn next(self) -> Option<Self> {
+        self.0.checked_add(1).map(Self)
     }
 
     /// The epoch before this one: what a claimant of this epoch seals.

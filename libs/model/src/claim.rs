@@ -33,7 +33,10 @@ pub(crate) fn steps(executor: &Executor, steps: &mut Vec<(Step, Subject)>) {
 impl Turn<'_> {
     /// C4. What is frozen can only be published (C5).
     pub(crate) fn claim(&mut self) -> Outcome {
-        let content = Content { epoch: self.me.book.epoch.next(), ..self.me.book.clone() };
+        let content = Content {
+            epoch: self.me.book.epoch.next().expect("a model claims a few times"),
+            ..self.me.book.clone()
+        };
         match self.write_state(Step::Claim, content.clone()) {
             Written::Applied => {
                 self.me.book = content;
