@@ -9,6 +9,7 @@ use std::{
 use penstock_job::{
     CanonicalSpec, DocumentError, Receipt, State, Validation,
     document::{self, Document},
+    state::Phase,
 };
 use thiserror::Error;
 
@@ -56,6 +57,11 @@ impl Standing {
             Self::Begun(state) => Some(&state.job.spec),
             Self::Over(receipt) => Some(&receipt.job.spec),
         }
+    }
+
+    /// Whether it was begun and is only to be published any more.
+    pub(crate) fn is_decided(&self) -> bool {
+        matches!(self, Self::Begun(state) if state.phase == Phase::Finalizing)
     }
 
     /// The same once the job holds the folder; a validation alone does not keep a mended input away.

@@ -1,7 +1,7 @@
 //! `penstock run`: from the command line to the last lines about a job.
 //!
-//! The order decides what a user hears first: a finished job needs neither key nor lock, a foreign output is refused
-//! before anything is validated, and a missing key is noticed before a long validation.
+//! The order decides what a user hears first: a finished job needs neither key nor lock, one that is decided needs no key,
+//! a foreign output is refused before anything is validated, and a missing key is noticed before a long validation.
 
 mod execute;
 mod input;
@@ -69,7 +69,11 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     let server = simulated(&mut spec).await?;
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
     let in_flight = usize::try_from(requests_in_flight(&spec)).unwrap_or(usize::MAX);
-    let provider = Provider::connect(&canonical, &spec.provider, timeout, in_flight)?;
+    let provider = if standing.is_decided() {
+        None
+    } else {
+        Some(Provider::connect(&canonical, &spec.provider, timeout, in_flight)?)
+    };
     let (store, steps) = watched(FileStore::open(folder.root()).await?);
     let scratch = scratch(&folder, &identity);
     let valid =
@@ -84,7 +88,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         identity,
         store,
         input: Some(Arc::new(input)),
-        provider: Some(provider),
+        provider,
         scratch,
         ending: None,
         steps,

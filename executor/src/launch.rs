@@ -10,12 +10,13 @@ use std::{
 
 use penstock_batchfile::Detected;
 use penstock_job::{
-    CanonicalSpec, ExitCode, Identity, JobSpec, Validation,
+    CanonicalSpec, ExitCode, Identity, JobSpec, Receipt, State, Validation,
     document::{self, DocumentError},
     spec::{
         CanonicalInput, SpecError,
         text::{self, TextError},
     },
+    state::Phase,
 };
 use penstock_storage::{ErrorKind, FileInput, FileStore, Input, ObjectName, StorageError};
 use thiserror::Error;
@@ -23,6 +24,7 @@ use thiserror::Error;
 use crate::{
     error::RunError,
     job::{EndingRequest, Job, requests_in_flight},
+    output::Output,
     participate::Participation,
     provider::{Provider, ProviderError},
     shared_state::{self, LocationError},
@@ -131,7 +133,12 @@ pub async fn launch(
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
     let in_flight = requests_in_flight(&spec) as usize;
     let provider = match (&ending, &input) {
-        (None, Some(_)) => Some(Provider::connect(&canonical, &spec.provider, timeout, in_flight)?),
+        (None, Some(_)) => match Provider::connect(&canonical, &spec.provider, timeout, in_flight) {
+            Ok(provider) => Some(provider),
+            // A key that is gone by now is no reason to leave a job unpublished.
+            Err(_) if is_decided(&Output::new(Arc::clone(&store), steps.clone())).await? => None,
+            Err(error) => return Err(error.into()),
+        },
         _ => None,
     };
     let scratch = scratch.unwrap_or_else(|| output.join(".penstock/scratch")).join(identity.prefix(16));
@@ -149,6 +156,15 @@ pub async fn launch(
         fail_fast_on_credentials: false,
         participation,
     })
+}
+
+/// Whether the job's outcome is decided, so that nothing is asked any more. It stays so.
+async fn is_decided(output: &Output) -> Result<bool, RunError> {
+    if output.document::<Receipt>().await?.is_some() {
+        return Ok(true);
+    }
+    let state = output.document::<State>().await?;
+    Ok(state.is_some_and(|(state, _)| state.phase == Phase::Finalizing))
 }
 
 /// The canonical spec of the job file over the input that it names; whether it is the validated job is for the claim to

@@ -44,6 +44,16 @@ fn a_finished_job_run_again_says_so_and_sends_nothing() {
 }
 
 #[test]
+fn a_job_that_is_only_to_be_published_needs_no_key() {
+    let world = World::new();
+    let input = world.prompts(20);
+    world.run(&input, &[]).ended(0);
+    fs::remove_file(world.path("out/receipt.json")).unwrap();
+    world.run(&input, &["--api-key-env", "NOT_SET"]).ended(0).told("completed: 20 lines");
+    assert_eq!(world.asked().len(), 20);
+}
+
+#[test]
 fn the_answer_stands_in_response_and_failed_lines_in_the_errors() {
     let world = World::with(ProviderSettings {
         faults: vec![FaultRule {

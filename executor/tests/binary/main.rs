@@ -71,7 +71,7 @@ impl Pod {
         self.folder.path().join("scratch")
     }
 
-    fn job(&self, model: &str) -> String {
+    fn job(&self, model: &str) -> Value {
         json!({
             "input": self.folder.path().join("input.jsonl"),
             "output": self.output(),
@@ -79,12 +79,11 @@ impl Pod {
             "provider": {"kind": "simulated", "base_url": self.server.base_url()},
             "limits": {"max_in_flight": 4},
         })
-        .to_string()
     }
 
     /// What the validation pod does.
     async fn validate(&self) {
-        let spec: JobSpec = text::parse(&self.job("model")).unwrap();
+        let spec: JobSpec = text::parse(&self.job("model").to_string()).unwrap();
         let input = FileInput::open(&self.folder.path().join("input.jsonl")).await.unwrap();
         let (uri, generation) = (input.uri().to_owned(), input.generation().as_str().to_owned());
         let detected = Detected { format: Format::Prompts, endpoint: None };
@@ -97,8 +96,12 @@ impl Pod {
 
     /// Runs an executor to its end; its exit code, or the signal that ended it below zero.
     async fn execute(&self, model: &str, more: &[&str], inject: &str) -> i32 {
+        self.execute_job(&self.job(model), more, inject).await
+    }
+
+    async fn execute_job(&self, job: &Value, more: &[&str], inject: &str) -> i32 {
         let file = self.folder.path().join("job.json");
-        fs::write(&file, self.job(model)).unwrap();
+        fs::write(&file, job.to_string()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-executor"));
         command.arg("--job").arg(file).arg("--scratch").arg(self.scratch()).args(more);
         command.env("PENSTOCK_INJECT", inject);
@@ -173,5 +176,18 @@ async fn another_job_over_the_same_output_is_refused_and_the_same_one_sends_noth
     assert_eq!(pod.execute("model", &[], "").await, 0);
     assert_eq!(pod.execute("another", &[], "").await, 65);
     assert_eq!((pod.asked(), files()), (asked, published));
+    assert_eq!(pod.witness.finish().count("succeeded"), LINES);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_gone_stops_a_job_that_asks_and_not_one_that_is_decided() {
+    let pod = Pod::new().await;
+    let mut keyless = pod.job("model");
+    keyless["provider"]["api_key"] = json!({"file": pod.folder.path().join("gone")});
+    assert_eq!(pod.execute("model", &[], "kill@send:12").await, KILLED);
+    assert_eq!(pod.execute_job(&keyless, &[], "").await, 64);
+    assert_eq!(pod.execute("model", &[], "kill@freeze").await, KILLED);
+    assert_eq!(pod.execute_job(&keyless, &[], "kill@write-receipt").await, KILLED);
+    assert_eq!(pod.execute_job(&keyless, &[], "").await, 0);
     assert_eq!(pod.witness.finish().count("succeeded"), LINES);
 }
