@@ -62,5 +62,6 @@ pub use job::{EndingRequest, Job, requests_in_flight};
 pub use launch::{LaunchError, SharingPlace, launch};
 pub use open_files::raise_open_files;
 pub use participate::Participation;
+pub use records::longest_record;
 pub use run::{Finished, run};
 pub use steps::{At, Moment, Probe, Steps, watched};

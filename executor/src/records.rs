@@ -10,16 +10,34 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use penstock_batchfile::{
     Content, Format, LineSplitter, Position, RecordError, RecordHead, read_record, read_written_record,
 };
+use penstock_job::CanonicalSpec;
 use penstock_storage::{Checksum, Generation, ObjectName, StorageError};
 
-use crate::output::Output;
+use crate::{output::Output, provider::LONGEST_ANSWER};
 
 /// Bytes read at once.
 const CHUNK: u64 = 1 << 20;
 /// Reads under way at once where nothing else is done meanwhile; with [`CHUNK`] at most 16 MiB.
 pub(crate) const AHEAD: usize = 16;
-/// Longest record: a line and an answer of 8 MiB each, the line's id escaped at worst, and what stands around them.
-const RECORD_LIMIT: usize = 64 << 20;
+
+/// No record of a job is longer, in bytes: it holds the id of one line, one answer, and what stands around them, for which
+/// there is as much room again.
+pub fn longest_record(max_line_bytes: usize) -> usize {
+    max_line_bytes.saturating_add(2 * LONGEST_ANSWER)
+}
+
+/// How the records of a job look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordForm {
+    format: Format,
+    longest: usize,
+}
+
+impl RecordForm {
+    pub(crate) fn of(spec: &CanonicalSpec) -> Self {
+        Self { format: spec.format, longest: longest_record(spec.max_line_bytes) }
+    }
+}
 
 /// One object to read.
 #[derive(Debug, Clone)]
@@ -87,18 +105,18 @@ pub(crate) type Problem = String;
 
 impl RecordReader {
     /// For bytes that may be anything: every record is looked at to its end.
-    pub(crate) fn new(format: Format) -> Self {
-        Self::reading(format, read_record)
+    pub(crate) fn new(form: RecordForm) -> Self {
+        Self::reading(form, read_record)
     }
 
     /// For bytes whose checksum, as [`finish`](Self::finish) gives it, is compared with the one of what was written;
     /// until then nothing that is shown may be relied on.
-    pub(crate) fn of_written(format: Format) -> Self {
-        Self::reading(format, read_written_record)
+    pub(crate) fn of_written(form: RecordForm) -> Self {
+        Self::reading(form, read_written_record)
     }
 
-    fn reading(format: Format, read: ReadRecord) -> Self {
-        let splitter = LineSplitter::new(Position::START, RECORD_LIMIT);
+    fn reading(RecordForm { format, longest }: RecordForm, read: ReadRecord) -> Self {
+        let splitter = LineSplitter::new(Position::START, longest);
         Self { format, read, splitter, checksum: Checksum::default(), records: 0 }
     }
 
@@ -138,10 +156,10 @@ impl RecordReader {
 pub(crate) async fn read_object(
     output: &Output,
     object: &Stored,
-    format: Format,
+    form: RecordForm,
     mut visit: impl FnMut(&[u8], RecordHead<'_>) -> Result<(), Problem>,
 ) -> Result<Result<(Checksum, u64), Problem>, StorageError> {
-    let mut reader = RecordReader::new(format);
+    let mut reader = RecordReader::new(form);
     let mut chunks =
         std::pin::pin!(chunks(output, std::slice::from_ref(object), AHEAD).map_err(|(_, error)| error));
     while let Some(chunk) = chunks.try_next().await? {
@@ -150,4 +168,33 @@ pub(crate) async fn read_object(
         }
     }
     Ok(reader.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_batchfile::{Attempt, Failure, HttpAnswer, LineName, Ordinal, RecordWriter};
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn the_record_of_the_longest_line_and_answer_is_not_too_long() {
+        const LINE: usize = 1 << 20;
+        let id = RawValue::from_string(format!("\"{}\"", "x".repeat(LINE - 2))).unwrap();
+        let name = LineName { ordinal: Ordinal::MAX, id: Some(&id) };
+        let body = format!("\"{}\"", "y".repeat(LONGEST_ANSWER - 2));
+        let attempt =
+            Attempt { at_ms: u64::MAX, status: Some(500), code: "z".repeat(100), latency_ms: u64::MAX };
+        let failure = Failure {
+            code: "server_error",
+            message: &"\u{1}".repeat(256 << 10),
+            answer: Some(HttpAnswer { status_code: 500, request_id: Some("id"), body: body.as_bytes() }),
+            attempts: &vec![attempt; 10],
+        };
+        for format in [Format::OpenAi, Format::Prompts] {
+            let mut record = Vec::new();
+            RecordWriter::new(format, "0123456789abcdef", u32::MAX).failed(name, &failure, &mut record);
+            assert!(record.len() > LINE && record.len() <= longest_record(LINE), "{}", record.len());
+        }
+    }
 }

@@ -10,10 +10,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use penstock_batchfile::{Format, Ordinal, OutcomeKind};
+use penstock_batchfile::{Ordinal, OutcomeKind};
 use penstock_job::{Epoch, layout::PartName};
 
-use crate::{error::RunError, records::RecordReader};
+use crate::{
+    error::RunError,
+    records::{RecordForm, RecordReader},
+};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
@@ -42,7 +45,7 @@ pub(crate) fn error(folder: &Path, source: io::Error) -> RunError {
 pub(crate) fn read_left_behind(
     folder: &Path,
     own: Epoch,
-    format: Format,
+    form: RecordForm,
     mut visit: impl FnMut(Ordinal, OutcomeKind, &[u8]),
 ) -> io::Result<Vec<PathBuf>> {
     let mut files: Vec<(PartName, PathBuf)> = fs::read_dir(folder)?
@@ -52,7 +55,7 @@ pub(crate) fn read_left_behind(
         .collect();
     files.sort_unstable();
     for (_, path) in &files {
-        read(path, format, &mut visit)?;
+        read(path, form, &mut visit)?;
     }
     Ok(files.into_iter().map(|(_, path)| path).collect())
 }
@@ -72,13 +75,17 @@ pub(crate) async fn highest_epoch(folder: &Path) -> Epoch {
     highest
 }
 
-fn read(path: &Path, format: Format, visit: &mut impl FnMut(Ordinal, OutcomeKind, &[u8])) -> io::Result<()> {
+fn read(
+    path: &Path,
+    form: RecordForm,
+    visit: &mut impl FnMut(Ordinal, OutcomeKind, &[u8]),
+) -> io::Result<()> {
     let mut file = match fs::File::open(path) {
         // Its owner may still be alive and have published it since the folder was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
-    let mut reader = RecordReader::new(format);
+    let mut reader = RecordReader::new(form);
     let mut chunk = vec![0; CHUNK];
     loop {
         let length = file.read(&mut chunk)?;

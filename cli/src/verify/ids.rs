@@ -138,8 +138,8 @@ async fn first_difference(
         })
         .await?;
         for output in &receipt.outputs {
-            let compared = each_record(folder, output, spec.format, |line, head| {
-                match line_of(&lines, &range, head.ordinal) {
+            let compared =
+                each_record(folder, output, spec, |line, head| match line_of(&lines, &range, head.ordinal) {
                     Some((theirs, input_line)) if theirs != fingerprint(head.id) => {
                         let problem = format!(
                             "its id is {}, which is not the id of line {input_line} of the input",
@@ -148,8 +148,7 @@ async fn first_difference(
                         Err(Contradiction::of(&output.name, problem).at_line(line).about(head.ordinal))
                     }
                     _ => Ok(()),
-                }
-            });
+                });
             match compared {
                 Ok(()) => {}
                 Err(VerifyError::Contradiction(contradiction)) => return Ok(Some(contradiction)),

@@ -9,9 +9,9 @@ use std::{
 use penstock_batchfile::{
     Content, Format, Line, LineSplitter, Ordinal, OutcomeKind, Position, RecordHead, read_record,
 };
-use penstock_executor::provider::LONGEST_ANSWER;
+use penstock_executor::longest_record;
 use penstock_job::{
-    OrdinalSet, Receipt,
+    CanonicalSpec, OrdinalSet, Receipt,
     checksum::Crc32c,
     document::Document,
     identity::hex,
@@ -30,8 +30,6 @@ use crate::{
 
 /// Bytes read at once.
 const CHUNK: usize = 1 << 20;
-/// No record is longer than the longest answer and its frame; a longer line was not written by Penstock.
-const LONGEST_RECORD: usize = 4 * LONGEST_ANSWER;
 
 /// What the records say together.
 #[derive(Debug, Default)]
@@ -48,7 +46,7 @@ pub(super) fn tally(folder: &Folder, receipt: &Receipt) -> Result<Tally, VerifyE
     let mut tally = Tally::default();
     for output in &receipt.outputs {
         let mut count = 0;
-        each_record(folder, output, receipt.job.spec.format, |line, head| {
+        each_record(folder, output, &receipt.job.spec, |line, head| {
             count += 1;
             tally.add(receipt.lines, output, line, head)
         })?;
@@ -112,7 +110,7 @@ impl Tally {
 pub(super) fn each_record(
     folder: &Folder,
     output: &Output,
-    format: Format,
+    spec: &CanonicalSpec,
     mut visit: impl FnMut(u64, RecordHead<'_>) -> Result<(), Contradiction>,
 ) -> Result<(), VerifyError> {
     let path = folder.path(&output.name);
@@ -127,10 +125,10 @@ pub(super) fn each_record(
     let mut digests = Digests::default();
     let mut found = Ok(());
     let mut look = |line: Line<'_>| {
-        found = record(&line, format, output).and_then(|head| visit(line.position.line_number, head));
+        found = record(&line, spec.format, output).and_then(|head| visit(line.position.line_number, head));
         if found.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let mut splitter = LineSplitter::new(Position::START, LONGEST_RECORD);
+    let mut splitter = LineSplitter::new(Position::START, longest_record(spec.max_line_bytes));
     let mut chunk = vec![0; CHUNK];
     loop {
         let length = file.read(&mut chunk).map_err(failed)?;

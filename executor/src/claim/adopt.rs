@@ -14,7 +14,7 @@ use super::Claimed;
 use crate::{
     error::RunError,
     output::Output,
-    records::{Problem, Stored, read_object},
+    records::{Problem, RecordForm, Stored, read_object},
 };
 
 /// What the unsealed epochs left.
@@ -86,7 +86,7 @@ async fn look(
     let total = claimed.state.input.lines;
     let mut ordinals = OrdinalSet::new();
     let mut outcomes = PartOutcomes::default();
-    let read = read_object(output, &stored, claimed.state.job.spec.format, |_, head| {
+    let read = read_object(output, &stored, RecordForm::of(&claimed.state.job.spec), |_, head| {
         *lines += 1;
         let ordinal = head.ordinal;
         if u64::from(ordinal.get()) >= total {

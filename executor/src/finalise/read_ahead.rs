@@ -16,7 +16,7 @@ use super::tally::{Source, Tally};
 use crate::{
     ledger::Ledger,
     output::Output,
-    records::{Problem, chunks},
+    records::{Problem, RecordForm, chunks},
 };
 
 /// Reads under way at once; each is of at most 1 MiB.
@@ -77,7 +77,10 @@ fn step_back() -> io::Result<()> {
 async fn read_ahead(output: &Output, ledger: &Ledger, stop: &CancellationToken) -> Result<Tally, Problem> {
     let (mut tally, rejected) = ledger
         .look(|state, validation| {
-            (Tally::new(state.job.spec.format, state.input.lines), validation.rejected_files.clone())
+            (
+                Tally::new(RecordForm::of(&state.job.spec), state.input.lines),
+                validation.rejected_files.clone(),
+            )
         })
         .await;
     loop {

@@ -5,7 +5,6 @@
 use std::{collections::BTreeMap, pin::pin};
 
 use futures_util::TryStreamExt;
-use penstock_batchfile::Format;
 use penstock_job::{
     State, Step, Validation,
     finals::{self, FINAL_SIZE_LIMIT, Final},
@@ -25,7 +24,7 @@ use crate::{
     error::RunError,
     ledger::Ledger,
     output::Output,
-    records::{AHEAD, chunks},
+    records::{AHEAD, RecordForm, chunks},
 };
 
 /// What was found when every line has exactly one outcome.
@@ -48,7 +47,7 @@ pub(crate) enum Reconciled {
 /// What the manifest says.
 #[derive(Debug)]
 struct Books {
-    format: Format,
+    form: RecordForm,
     lines: u64,
     rejected_files: Vec<RejectedFile>,
     parts: Vec<Part>,
@@ -58,7 +57,7 @@ struct Books {
 impl Books {
     fn of(state: &State, validation: &Validation) -> Self {
         Self {
-            format: state.job.spec.format,
+            form: RecordForm::of(&state.job.spec),
             lines: state.input.lines,
             rejected_files: validation.rejected_files.clone(),
             parts: state.parts.clone(),
@@ -97,7 +96,7 @@ pub(crate) async fn reconcile(
         });
     }
     if !found.repeated.is_empty() {
-        rewrite_without(output, ledger, books.format, &found.repeated, &found.dropped).await?;
+        rewrite_without(output, ledger, books.form, &found.repeated, &found.dropped).await?;
         return Ok(Reconciled::Repaired);
     }
     let complete = found.seen.len() + found.seen_rejected.len() == books.lines;
@@ -117,7 +116,7 @@ pub(crate) async fn reconcile(
 }
 
 async fn read_all(output: &Output, books: &Books) -> Result<Tally, RunError> {
-    let mut tally = Tally::new(books.format, books.lines);
+    let mut tally = Tally::new(books.form, books.lines);
     let sources = tally.unread(&books.rejected_files, &books.parts);
     read(output, &mut tally, &sources).await?;
     Ok(tally)

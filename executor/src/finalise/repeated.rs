@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use penstock_batchfile::Format;
 use penstock_job::{
     OrdinalSet, Step,
     checksum::Crc32c,
@@ -17,7 +16,7 @@ use crate::{
     error::RunError,
     ledger::{Ledger, highest_sequence},
     output::{Output, may_pass, object_name},
-    records::{Stored, read_object},
+    records::{RecordForm, Stored, read_object},
     results::pause,
 };
 
@@ -25,7 +24,7 @@ use crate::{
 pub(super) async fn rewrite_without(
     output: &Output,
     ledger: &Ledger,
-    format: Format,
+    form: RecordForm,
     repeated: &OrdinalSet,
     dropped: &BTreeSet<PartName>,
 ) -> Result<(), RunError> {
@@ -46,7 +45,7 @@ pub(super) async fn rewrite_without(
             generation: Generation::new(&*part.generation),
             size_bytes: part.size_bytes,
         };
-        let Some(rest) = read_without(output, &stored, format, repeated, &seen).await? else {
+        let Some(rest) = read_without(output, &stored, form, repeated, &seen).await? else {
             continue;
         };
         seen.unite(&rest.firsts);
@@ -88,12 +87,12 @@ struct Rest {
 async fn read_without(
     output: &Output,
     stored: &Stored,
-    format: Format,
+    form: RecordForm,
     repeated: &OrdinalSet,
     seen: &OrdinalSet,
 ) -> Result<Option<Rest>, RunError> {
     let mut rest = Rest::default();
-    let read = read_object(output, stored, format, |record, head| {
+    let read = read_object(output, stored, form, |record, head| {
         let is_repeated = repeated.contains(head.ordinal);
         if is_repeated && (seen.contains(head.ordinal) || !rest.firsts.insert(head.ordinal)) {
             rest.removed.count(head.outcome);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use penstock_batchfile::{Format, OutcomeKind};
+use penstock_batchfile::OutcomeKind;
 use penstock_job::{
     OrdinalSet,
     checksum::Crc32c,
@@ -23,13 +23,13 @@ use sha2::{Digest, Sha256};
 use crate::{
     error::RunError,
     output::object_name,
-    records::{Problem, RecordReader, Stored},
+    records::{Problem, RecordForm, RecordReader, Stored},
 };
 
 /// What the sources that were read add up to.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    format: Format,
+    form: RecordForm,
     lines: u64,
     pub(super) found: Found,
     results: Progress,
@@ -138,9 +138,9 @@ impl Source {
 
 impl Tally {
     /// Nothing was read yet of a job with so many lines.
-    pub(super) fn new(format: Format, lines: u64) -> Self {
+    pub(super) fn new(form: RecordForm, lines: u64) -> Self {
         let (results, errors) = (Progress::default(), Progress::default());
-        Self { format, lines, found: Found::default(), results, errors }
+        Self { form, lines, found: Found::default(), results, errors }
     }
 
     /// What is to be read next, in order. Every part that was read must still be listed.
@@ -173,7 +173,7 @@ impl Tally {
         let begins_file = begins_file(file.map(|file| file.size_bytes), size_bytes, FINAL_SIZE_LIMIT);
         let digest = file.filter(|_| !begins_file).map(|file| file.digest.clone()).unwrap_or_default();
         let records = Records {
-            reader: RecordReader::of_written(self.format),
+            reader: RecordReader::of_written(self.form),
             rejected: source.part.is_none(),
             lines: self.lines,
             added: Found::default(),

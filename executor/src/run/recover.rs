@@ -10,6 +10,7 @@ use crate::{
     answer::LAST_FLUSH,
     error::RunError,
     ledger::lines,
+    records::RecordForm,
     results::{Answered, Entry},
     scratch,
 };
@@ -21,7 +22,7 @@ impl Settling<'_> {
         let (epoch, completed, total) =
             self.ledger.look(|state, _| (state.epoch, state.completed.clone(), lines(state))).await;
         let rejected = Arc::clone(self.ledger.rejected());
-        let (folder, format) = (self.job.scratch.clone(), self.job.canonical.format);
+        let (folder, form) = (self.job.scratch.clone(), RecordForm::of(&self.job.canonical));
         let stop = self.stop;
         let (sequence, recovered) = self
             .collecting(1, |entries, quit| async move {
@@ -29,7 +30,7 @@ impl Settling<'_> {
                 let mut work = tokio::task::spawn_blocking(move || {
                     let mut count = 0u64;
                     let files =
-                        scratch::read_left_behind(&folder, epoch, format, |ordinal, outcome, record| {
+                        scratch::read_left_behind(&folder, epoch, form, |ordinal, outcome, record| {
                             let wanted = ordinal < total && !stopped.requested();
                             if wanted && !completed.contains(ordinal) && !rejected.contains(ordinal) {
                                 let mut record = record.to_vec();
