@@ -5,6 +5,7 @@
 mod cancel;
 mod folder;
 mod run;
+mod sharing;
 mod stop;
 mod usage;
 mod validate;
