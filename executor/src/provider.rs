@@ -45,7 +45,7 @@ pub use exchange::{Answer, Failure, FailureKind, LONGEST_ANSWER};
 pub use key::KeyError;
 pub use load::Load;
 pub use oversize::never_fits;
-pub use reply::Reply;
+pub use reply::{Reply, Response};
 pub use resumption::{Resumption, in_words};
 
 use self::{

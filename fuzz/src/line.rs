@@ -4,9 +4,9 @@ use std::{sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
 use penstock_batchfile::{
-    Body, DecodedId, Endpoint, Format, LineName, Ordinal, OutcomeKind, Position, RawId, RecordHead,
+    Affinity, Body, DecodedId, Endpoint, Format, LineName, Ordinal, OutcomeKind, Position, RawId, RecordHead,
     RecordWriter, Rejection, RejectionCode, Request, Rules, SYSTEM_PROMPT_PREFIX_BYTES, Undone, parse,
-    parse_validated, read_record, splice_model, system_prompt_prefix,
+    parse_validated, read_record, splice_model,
 };
 use penstock_executor::provider::Provider;
 use penstock_job::{
@@ -106,12 +106,11 @@ fn accepted(line: &[u8], request: &Request<'_>, job: &Job) {
     sent(line, request, job);
     let again = parse_validated(line, &job.rules).expect("an accepted line can be read again");
     assert_eq!(format!("{again:?}"), format!("{request:?}"), "the second reader agrees with the first");
-    if let Body::OpenAi(body) = request.body {
-        let prefix = system_prompt_prefix(body, job.rules.endpoint).unwrap_or_default();
-        assert!(prefix.len() <= SYSTEM_PROMPT_PREFIX_BYTES);
-        if request.model.is_none() {
-            spliced(body);
-        }
+    let affinity = Affinity::of(line, &job.rules);
+    assert_eq!(affinity.model, request.model, "a line is sorted by the model that it names");
+    assert!(affinity.system_prompt.is_none_or(|prompt| prompt.len() <= SYSTEM_PROMPT_PREFIX_BYTES));
+    if let (Body::OpenAi(body), None) = (request.body, &request.model) {
+        spliced(body);
     }
 }
 

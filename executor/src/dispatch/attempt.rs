@@ -197,9 +197,10 @@ impl Attempter {
         answer: &Answer,
         reply: &provider::Reply<'_>,
     ) -> Vec<u8> {
-        let mut record = Vec::with_capacity(reply.response.get().len() + 256);
+        let response = reply.response.json();
+        let mut record = Vec::with_capacity(response.get().len() + 256);
         let success = Success {
-            response: &reply.response,
+            response,
             status_code: answer.status.as_u16(),
             request_id: answer.request_id.as_deref(),
             tokens: reply.tokens,

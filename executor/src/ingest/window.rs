@@ -7,9 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use penstock_batchfile::{
-    Body, Content, Line, LineSplitter, Ordinal, Position, Rules, parse_validated, system_prompt_prefix,
-};
+use penstock_batchfile::{Affinity, Content, Line, LineSplitter, Ordinal, Position, Rules};
 use penstock_job::OrdinalSet;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -143,15 +141,10 @@ impl Contents {
         let length = u32::try_from(bytes.len()).expect("a line is shorter than 4 GiB");
         // A line that validation accepted and that cannot be read now is planned all the same: whoever sends it reads
         // it once more and records why that failed.
-        let request = parse_validated(bytes, &self.rules);
-        let model = request.as_ref().and_then(|request| request.model.as_deref()).or(self.model.as_deref());
-        let prefix = request.as_ref().and_then(|request| match request.body {
-            Body::OpenAi(body) => system_prompt_prefix(body, request.endpoint),
-            Body::Prompt(_) => None,
-        });
+        let affinity = Affinity::of(bytes, &self.rules);
         self.planner.add(
-            model.unwrap_or_default(),
-            prefix.as_deref().unwrap_or_default(),
+            affinity.model.as_deref().or(self.model.as_deref()).unwrap_or_default(),
+            affinity.system_prompt.as_deref().unwrap_or_default(),
             offset,
             length,
             number,

@@ -223,6 +223,9 @@ async fn read(response: &mut Response<Incoming>, reservation: &mut Reservation) 
     };
     check(first.len())?;
     reservation.grow(first.len()).await;
+    if response.body().is_end_stream() {
+        return Ok(first);
+    }
     let Some(second) = piece(response).await? else {
         return Ok(first);
     };

@@ -2,9 +2,7 @@
 //!
 //! Texts are never decoded: what goes into a record is the JSON string token of the answer, byte for byte.
 
-use std::borrow::Cow;
-
-use penstock_batchfile::Tokens;
+use penstock_batchfile::{Json, Tokens};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,9 +10,28 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone)]
 pub struct Reply<'a> {
     /// Prompts: the answer's text, as a JSON string. OpenAI: the answer's body.
-    pub response: Cow<'a, RawValue>,
+    pub response: Response<'a>,
     /// What the provider counted.
     pub tokens: Tokens,
+}
+
+/// What a record takes in of an answer.
+#[derive(Debug, Clone)]
+pub enum Response<'a> {
+    /// A part of the answer, as it came.
+    AsItCame(Json<'a>),
+    /// Several texts of the answer, made one.
+    Joined(Box<RawValue>),
+}
+
+impl Response<'_> {
+    /// As the record takes it.
+    pub fn json(&self) -> Json<'_> {
+        match self {
+            Self::AsItCame(json) => *json,
+            Self::Joined(text) => Json::from(&**text),
+        }
+    }
 }
 
 /// Why a body with a status of success is no answer.
@@ -41,27 +58,16 @@ pub(super) fn object<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, NoRepl
     serde_json::from_slice(body).map_err(|_| NoReply::Invalid)
 }
 
-/// One string token of several, `None` of none. A single one is not copied.
-pub(super) fn joined<'a>(tokens: &[&'a RawValue]) -> Option<Cow<'a, RawValue>> {
-    match tokens {
-        [] => None,
-        [single] => Some(Cow::Borrowed(*single)),
-        several => {
-            let inner: String = several.iter().map(|token| unquoted(token)).collect();
-            let raw = RawValue::from_string(format!("\"{inner}\""));
-            Some(Cow::Owned(
-                raw.expect("invariant: string tokens joined inside of their quotes are one string token"),
-            ))
-        }
-    }
-}
-
-/// Whether a value is a string.
-pub(super) fn is_string(value: &RawValue) -> bool {
-    value.get().starts_with('"')
-}
-
-/// What stands between the quotes of a string token.
-fn unquoted(token: &RawValue) -> &str {
-    token.get().strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
+/// One string token of several values, of which those that are no strings do not count; `None` of none. A single one is
+/// not copied.
+pub(super) fn joined<'a>(values: impl IntoIterator<Item = Json<'a>>) -> Option<Response<'a>> {
+    let mut strings = values.into_iter().filter_map(|value| Some((value, value.string_content()?)));
+    let (single, first) = strings.next()?;
+    let Some((_, second)) = strings.next() else { return Some(Response::AsItCame(single)) };
+    let rest = strings.map(|(_, content)| content);
+    let content: String = [first, second].into_iter().chain(rest).collect();
+    let raw = RawValue::from_string(format!("\"{content}\""));
+    Some(Response::Joined(
+        raw.expect("invariant: string tokens joined inside of their quotes are one string token"),
+    ))
 }

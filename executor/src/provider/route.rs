@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use http::{HeaderMap, HeaderValue, Uri, header, uri::InvalidUri};
+use http::{
+    HeaderMap, HeaderValue, Uri, header,
+    uri::{InvalidUri, Scheme},
+};
 use penstock_batchfile::Format;
 use penstock_job::{
     CanonicalSpec,
@@ -26,6 +29,8 @@ pub(super) struct Route {
     dialect: Dialect,
     pub(super) pool: Arc<Pool>,
     pub(super) key: Option<Key>,
+    /// The headers that all its requests have.
+    headers: HeaderMap,
 }
 
 /// Where a route's requests go.
@@ -61,13 +66,14 @@ impl Route {
         let url = dialect.url(&base, model.unwrap_or_default(), api_version);
         let uri: Uri = url.as_str().parse().map_err(|_| ProviderError::NoAddress(url.to_string()))?;
         let pool = pools.pool(&uri, tls)?;
+        let headers = headers(dialect, &uri, &pool)?;
         let address = if model.is_none() && dialect.names_model_in_url() {
             Address::OfModel { api_version: api_version.map(Into::into) }
         } else {
             Address::Fixed(uri)
         };
         let key = key.map(|source| Key::read(source.clone(), dialect.key_header())).transpose()?;
-        Ok(Arc::new(Self { base, address, dialect, pool, key }))
+        Ok(Arc::new(Self { base, address, dialect, pool, key, headers }))
     }
 
     /// Whose limits its requests use up, by the key as it is now.
@@ -103,17 +109,27 @@ impl Route {
 
     /// The headers of each request but those that belong to the connection.
     pub(super) fn headers(&self, key: Option<&ApiKey>) -> HeaderMap {
-        // Room for the key and for what the client adds.
-        let mut headers = HeaderMap::with_capacity(8);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
-        headers.extend(self.dialect.header());
+        let mut headers = self.headers.clone();
         headers.extend(key.map(ApiKey::header));
-        let for_proxy = self.pool.proxy_authorization();
-        headers.extend(for_proxy.map(|value| (header::PROXY_AUTHORIZATION, value.clone())));
         headers
     }
+}
+
+/// What all requests to the server of `uri` have in common.
+fn headers(dialect: Dialect, uri: &Uri, pool: &Pool) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+    headers.extend(dialect.header());
+    let for_proxy = pool.proxy_authorization();
+    headers.extend(for_proxy.map(|value| (header::PROXY_AUTHORIZATION, value.clone())));
+    // The client would write it anew for each request. HTTP/2, which is spoken over TLS only, has none.
+    if let Some(authority) = uri.authority().filter(|_| uri.scheme() == Some(&Scheme::HTTP)) {
+        let host = HeaderValue::from_str(authority.as_str());
+        headers.insert(header::HOST, host.map_err(|_| ProviderError::NoAddress(uri.to_string()))?);
+    }
+    Ok(headers)
 }
 
 impl fmt::Debug for Route {

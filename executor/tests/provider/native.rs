@@ -82,7 +82,7 @@ async fn each_provider_answers_in_its_own_api_with_the_key_in_its_own_header() {
         };
         assert!(reply.tokens.input > Some(0), "{kind} {endpoint}: {:?}", reply.tokens);
         if format == Format::Prompts {
-            assert!(!serde_json::from_str::<String>(reply.response.get()).unwrap().is_empty());
+            assert!(!serde_json::from_str::<String>(reply.response.json().get()).unwrap().is_empty());
             assert!(reply.tokens.output > Some(0), "{kind}: {:?}", reply.tokens);
         }
         let asked = server.log().pop().unwrap();
@@ -107,7 +107,7 @@ async fn an_openai_body_arrives_byte_for_byte_and_its_answer_is_kept_byte_for_by
         let Disposition::Succeeded(reply) = classify(&outcome, provider.dialect()) else {
             panic!("{kind}: {}", setup.word(&outcome));
         };
-        assert_eq!(reply.response.get().as_bytes(), outcome.as_ref().unwrap().body);
+        assert_eq!(reply.response.json().get().as_bytes(), outcome.as_ref().unwrap().body);
         server.shutdown().await;
     }
 }

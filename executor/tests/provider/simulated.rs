@@ -36,7 +36,7 @@ async fn prompts_are_answered_with_text_at_each_endpoint_that_has_text() {
         let Disposition::Succeeded(reply) = classify(&outcome, provider.dialect()) else {
             panic!("{endpoint}: {}", setup.word(&outcome));
         };
-        let text: String = serde_json::from_str(reply.response.get()).unwrap();
+        let text: String = serde_json::from_str(reply.response.json().get()).unwrap();
         assert!(!text.is_empty());
         assert!(reply.tokens.input > Some(0) && reply.tokens.output > Some(0), "{:?}", reply.tokens);
         let answer = outcome.as_ref().unwrap();

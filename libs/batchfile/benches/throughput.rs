@@ -3,9 +3,10 @@
 use std::{hint::black_box, ops::ControlFlow, time::Instant};
 
 use penstock_batchfile::{
-    Body, Content, Endpoint, Format, LineName, LineSplitter, Ordinal, Position, RecordWriter, Rules, Success,
-    Tokens, parse, parse_validated, read_record, splice_model,
+    Body, Content, Endpoint, Format, Json, LineName, LineSplitter, Ordinal, Position, RecordWriter, Rules,
+    Success, Tokens, parse, parse_validated, read_record, splice_model,
 };
+use serde_json::value::RawValue;
 
 /// Bytes of input that each step works on.
 const SIZE: usize = 256 << 20;
@@ -37,6 +38,20 @@ fn main() {
             });
         });
         splicing(&line);
+        measure("check and read an object", input.len(), || {
+            split(input.as_bytes(), |line| {
+                let text = str::from_utf8(line).expect("the line is text");
+                black_box(
+                    Json::object(text, &["custom_id", "body", "error"]).expect("the line is an object"),
+                );
+            });
+        });
+        measure("parse an object, then read it", input.len(), || {
+            split(input.as_bytes(), |line| {
+                let parsed: &RawValue = serde_json::from_slice(line).expect("the line is JSON");
+                black_box(Json::from(parsed).members(&["custom_id", "body", "error"]));
+            });
+        });
         records(&line, &body);
     }
 }
@@ -69,8 +84,9 @@ fn splicing(line: &str) {
 
 fn records(line: &str, body: &str) {
     let request = parse(line.as_bytes(), &RULES).expect("the line is valid");
+    let (response, []) = Json::object(body, &[]).expect("the body is a JSON object");
     let success = Success {
-        response: serde_json::from_str(body).expect("the body is JSON"),
+        response,
         status_code: 200,
         request_id: Some("req_0123456789abcdef"),
         tokens: Tokens::default(),

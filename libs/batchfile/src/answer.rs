@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Attempt, Ordinal};
+use crate::{Attempt, Json, Ordinal};
 
 /// Which line a record is about.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub struct LineName<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Success<'a> {
     /// Prompts: the answer's text, as a JSON string. OpenAI: the answer's body.
-    pub response: &'a RawValue,
+    pub response: Json<'a>,
     /// HTTP status of the answer.
     pub status_code: u16,
     /// The provider's name for the request.

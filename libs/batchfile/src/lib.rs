@@ -30,6 +30,7 @@
 //! assert_eq!(refused, [(3, "missing_required_parameter")]);
 //! ```
 
+mod affinity;
 mod answer;
 mod detect;
 mod endpoint;
@@ -44,10 +45,12 @@ mod record;
 mod record_head;
 mod rejection;
 mod request;
+mod scan;
 pub mod skim;
 mod splice;
-mod system;
+mod well_formed;
 
+pub use affinity::{Affinity, SYSTEM_PROMPT_PREFIX_BYTES};
 pub use answer::{Failure, HttpAnswer, LineName, Success, Tokens};
 pub use detect::{Detected, Detector, UnknownFormat};
 pub use endpoint::{Endpoint, UnknownEndpoint};
@@ -62,4 +65,4 @@ pub use record_head::{RecordError, RecordHead, read_record, read_written_record}
 pub use rejection::{Rejection, RejectionCode};
 pub use request::{Body, Request, Rules, parse, parse_validated};
 pub use splice::splice_model;
-pub use system::{SYSTEM_PROMPT_PREFIX_BYTES, system_prompt_prefix};
+pub use well_formed::Json;

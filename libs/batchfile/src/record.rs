@@ -9,10 +9,7 @@ mod shape;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use self::shape::{
-    OpenAiError, OpenAiErrorCause, OpenAiResponse, OpenAiSuccess, PromptError, PromptErrorCause,
-    PromptSuccess,
-};
+use self::shape::{OpenAiError, OpenAiErrorCause, OpenAiResponse, PromptError, PromptErrorCause};
 use crate::{
     Attempt, Failure, Format, HttpAnswer, LineName, OutcomeKind, Position, Rejection, Success, Undone,
     json::append,
@@ -37,34 +34,34 @@ impl RecordWriter {
         Self { format, id_prefix: format!("batch_req_{short}_{epoch}_") }
     }
 
-    /// The record of a line that was answered.
+    /// The record of a line that was answered. Every line of a good job has one, so it is put together from its pieces.
     pub fn succeeded(&self, line: LineName<'_>, success: &Success<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        let id = line.id.map_or("null", RawValue::get);
+        let response = success.response.get();
         match self.format {
-            Format::Prompts => append_line(
-                &PromptSuccess {
-                    prompt_id: line.id,
-                    ordinal: line.ordinal,
-                    response: success.response,
-                    tokens: success.tokens,
-                    latency_ms: success.latency_ms,
-                    attempt: success.attempt,
-                },
-                out,
-            ),
-            Format::OpenAi => append_line(
-                &OpenAiSuccess {
-                    id: format_args!("{}{}", self.id_prefix, line.ordinal),
-                    custom_id: line.id,
-                    response: OpenAiResponse {
-                        status_code: success.status_code,
-                        request_id: success.request_id,
-                        body: Some(success.response),
-                    },
-                    error: (),
-                },
-                out,
-            ),
+            Format::Prompts => {
+                put(out, &["{\"prompt_id\":", id, ",\"ordinal\":"]);
+                append(&line.ordinal, out);
+                put(out, &[",\"response\":", response, ",\"tokens\":"]);
+                append(&success.tokens, out);
+                put(out, &[",\"latency_ms\":"]);
+                append(&success.latency_ms, out);
+                put(out, &[",\"attempt\":"]);
+                append(&success.attempt, out);
+                put(out, &["}"]);
+            }
+            Format::OpenAi => {
+                put(out, &["{\"id\":\"", &self.id_prefix]);
+                append(&line.ordinal, out);
+                put(out, &["\",\"custom_id\":", id, ",\"response\":{\"status_code\":"]);
+                append(&success.status_code, out);
+                put(out, &[",\"request_id\":"]);
+                append(&success.request_id, out);
+                put(out, &[",\"body\":", response, "},\"error\":null}"]);
+            }
         }
+        end_line(start, out);
     }
 
     /// The record of a line that failed for good.
@@ -182,6 +179,17 @@ struct ErrorRecord<'a> {
 fn append_line(record: &impl Serialize, out: &mut Vec<u8>) {
     let start = out.len();
     append(record, out);
+    end_line(start, out);
+}
+
+fn put(out: &mut Vec<u8>, pieces: &[&str]) {
+    for piece in pieces {
+        out.extend_from_slice(piece.as_bytes());
+    }
+}
+
+/// Ends the record that begins at `start`.
+fn end_line(start: usize, out: &mut Vec<u8>) {
     flatten(&mut out[start..]);
     out.push(b'\n');
 }
@@ -224,7 +232,7 @@ mod tests {
 
     fn success(response: &RawValue) -> Success<'_> {
         Success {
-            response,
+            response: response.into(),
             status_code: 200,
             request_id: Some("req_1"),
             tokens: Tokens { input: Some(9), output: None },

@@ -155,7 +155,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Failure, HttpAnswer, LineName, Position, RecordWriter, Rejection, Success, Tokens, Undone};
+    use crate::{
+        Failure, HttpAnswer, Json, LineName, Position, RecordWriter, Rejection, Success, Tokens, Undone,
+    };
 
     fn prompts(line: &str) -> Result<RecordHead<'_>, RecordError> {
         read_record(line.as_bytes(), Format::Prompts)
@@ -227,7 +229,7 @@ mod tests {
             OutcomeKind::Succeeded => {
                 let response = serde_json::value::to_raw_value(&[text]).unwrap();
                 let success = Success {
-                    response: &response,
+                    response: Json::from(&*response),
                     status_code: 200,
                     request_id,
                     tokens: Tokens::default(),

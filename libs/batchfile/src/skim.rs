@@ -8,29 +8,31 @@ use memchr::memchr2;
 
 use crate::json::{string_content, text_of};
 
-/// The members with these names, each as its JSON text; the first where a name stands twice. `None`: no object.
+/// The members with these names, each as its JSON text; the first where a name stands twice. `None`: no object. What stands
+/// behind the last one asked for is not looked at.
 pub fn members<'a, const N: usize>(object: &'a str, names: &[&str; N]) -> Option<[Option<&'a str>; N]> {
     let mut skim = Skim { text: object, at: 0 };
     skim.expect(b'{')?;
     let mut found = [None; N];
-    while skim.another(b'}')? {
+    let mut missing = N;
+    while missing > 0 && skim.another(b'}')? {
         let name = skim.value()?;
         skim.expect(b':')?;
         let value = skim.value()?;
-        let plain = string_content(name)?;
-        let index = match index_of(names, plain) {
-            None if plain.contains('\\') => index_of(names, &text_of(name)?),
-            index => index,
-        };
-        if let Some(found @ None) = index.map(|index| &mut found[index]) {
+        if let Some(found @ None) = place(names, name).map(|index| &mut found[index]) {
             *found = Some(value);
+            missing -= 1;
         }
     }
     Some(found)
 }
 
-fn index_of(names: &[&str], name: &str) -> Option<usize> {
-    names.iter().position(|known| *known == name)
+/// Which of `names` a member has, whose name is given as it stands, in its quotes.
+pub(crate) fn place(names: &[&str], name: &str) -> Option<usize> {
+    let index_of = |name: &str| names.iter().position(|known| *known == name);
+    let plain = string_content(name)?;
+    let found = index_of(plain);
+    if found.is_none() && plain.contains('\\') { index_of(&text_of(name)?) } else { found }
 }
 
 /// The elements of an array, each as its JSON text. They end at the first place that is none.
@@ -61,12 +63,12 @@ fn quote_or_backslash(bytes: &[u8], from: usize) -> Option<usize> {
     memchr2(b'"', b'\\', bytes.get(at..)?).map(|found| at + found)
 }
 
-const fn each_byte(byte: u8) -> u64 {
+pub(crate) const fn each_byte(byte: u8) -> u64 {
     u64::from_le_bytes([byte; size_of::<u64>()])
 }
 
 /// Has the highest bit of the first byte that is zero set, and no bit below it.
-const fn zero_bytes(word: u64) -> u64 {
+pub(crate) const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(each_byte(1)) & !word & each_byte(0x80)
 }
 
@@ -158,7 +160,7 @@ impl<'a> Skim<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
@@ -188,7 +190,7 @@ mod tests {
     }
 
     /// JSON of many shapes, with white space and escapes where they may stand.
-    fn json() -> impl Strategy<Value = String> {
+    pub(crate) fn json() -> impl Strategy<Value = String> {
         let blank = "[ \t\n\r]{0,2}";
         let scalar = prop_oneof![
             Just("null".to_owned()),

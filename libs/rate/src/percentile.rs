@@ -7,7 +7,8 @@ const WINDOW: usize = 512;
 
 /// Output tokens of the last [`WINDOW`] successes, in order of arrival and in order of size.
 ///
-/// Keeping both costs a move of at most 2 kB per success, less than any tree over so few numbers would.
+/// Keeping both costs a move of at most 2 kB per success, and of nothing where answers are alike: less than any tree over
+/// so few numbers would.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecentOutputs {
     arrival: VecDeque<u32>,
@@ -17,13 +18,22 @@ pub(crate) struct RecentOutputs {
 impl RecentOutputs {
     /// Adds one answer and forgets the oldest beyond the window.
     pub(crate) fn record(&mut self, tokens: u32) {
-        if self.arrival.len() == WINDOW
-            && let Some(oldest) = self.arrival.pop_front()
-        {
-            self.sorted.remove(self.sorted.partition_point(|&other| other < oldest));
-        }
+        let to = self.sorted.partition_point(|&other| other < tokens);
+        let oldest = if self.arrival.len() == WINDOW { self.arrival.pop_front() } else { None };
         self.arrival.push_back(tokens);
-        self.sorted.insert(self.sorted.partition_point(|&other| other < tokens), tokens);
+        let Some(oldest) = oldest else {
+            self.sorted.insert(to, tokens);
+            return;
+        };
+        // The new one takes the oldest one's room: only what stands between them moves.
+        let from = self.sorted.partition_point(|&other| other < oldest);
+        if from < to {
+            self.sorted.copy_within(from + 1..to, from);
+            self.sorted[to - 1] = tokens;
+        } else {
+            self.sorted.copy_within(to..from, to + 1);
+            self.sorted[to] = tokens;
+        }
     }
 
     /// The smallest recorded length that at least 95 % of the answers do not exceed; nothing before the first.

@@ -1,21 +1,11 @@
-//! The JSON of each kind of record: names and order of the fields, as the job protocol fixes them.
+//! The JSON of each kind of record but a success: names and order of the fields, as the job protocol fixes them.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Attempt, Ordinal, OutcomeKind, Tokens};
-
-#[derive(Serialize)]
-pub(super) struct PromptSuccess<'a> {
-    pub(super) prompt_id: Option<&'a RawValue>,
-    pub(super) ordinal: Ordinal,
-    pub(super) response: &'a RawValue,
-    pub(super) tokens: Tokens,
-    pub(super) latency_ms: u64,
-    pub(super) attempt: u32,
-}
+use crate::{Attempt, Ordinal, OutcomeKind};
 
 #[derive(Serialize)]
 pub(super) struct PromptError<'a> {
@@ -35,15 +25,6 @@ pub(super) struct PromptErrorCause<'a> {
     pub(super) code: &'a str,
     pub(super) message: &'a str,
     pub(super) status: Option<u16>,
-}
-
-#[derive(Serialize)]
-pub(super) struct OpenAiSuccess<'a> {
-    pub(super) id: fmt::Arguments<'a>,
-    pub(super) custom_id: Option<&'a RawValue>,
-    pub(super) response: OpenAiResponse<'a>,
-    /// Always `null`.
-    pub(super) error: (),
 }
 
 #[derive(Serialize)]

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use penstock_batchfile::Tokens;
+use penstock_batchfile::{Json, Tokens};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::provider::reply::{NoReply, Reply, is_string, joined, object};
+use crate::provider::reply::{NoReply, Reply, joined, object};
 
 /// How an answer ends that a classifier withheld, from here on or altogether.
 const REFUSAL: &str = "refusal";
@@ -28,10 +28,9 @@ pub(in crate::provider) fn read(body: &[u8]) -> Result<Reply<'_>, NoReply> {
     if answer.stop_reason.as_deref() == Some(REFUSAL) {
         return Err(NoReply::Filtered(REFUSAL.to_owned()));
     }
-    let texts: Vec<&RawValue> =
-        content.into_iter().filter_map(|block| block.text).filter(|text| is_string(text)).collect();
+    let texts = content.into_iter().filter_map(|block| block.text).map(Json::from);
     let no_text = || NoReply::NoText { finish: answer.stop_reason.map(Cow::into_owned) };
-    let response = joined(&texts).ok_or_else(no_text)?;
+    let response = joined(texts).ok_or_else(no_text)?;
     Ok(Reply { response, tokens: tokens(answer.usage) })
 }
 
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     fn text_of(body: &str) -> Result<(String, Tokens), NoReply> {
-        read(body.as_bytes()).map(|reply| (reply.response.get().to_owned(), reply.tokens))
+        read(body.as_bytes()).map(|reply| (reply.response.json().get().to_owned(), reply.tokens))
     }
 
     #[test]

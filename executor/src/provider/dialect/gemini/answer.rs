@@ -4,11 +4,11 @@
 
 use std::borrow::Cow;
 
-use penstock_batchfile::Tokens;
+use penstock_batchfile::{Json, Tokens};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::provider::reply::{NoReply, Reply, is_string, joined, object};
+use crate::provider::reply::{NoReply, Reply, joined, object};
 
 /// How answers end that a filter withheld.
 const FILTERED: [&str; 8] = [
@@ -39,13 +39,9 @@ pub(in crate::provider) fn read(body: &[u8]) -> Result<Reply<'_>, NoReply> {
         return Err(NoReply::Filtered(finish.to_owned()));
     }
     let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
-    let texts: Vec<&RawValue> = parts
-        .into_iter()
-        .filter(|part| part.thought != Some(true))
-        .filter_map(|part| part.text)
-        .filter(|text| is_string(text))
-        .collect();
-    let response = joined(&texts).ok_or_else(|| NoReply::NoText { finish: finish.map(Cow::into_owned) })?;
+    let texts = parts.into_iter().filter(|part| part.thought != Some(true)).filter_map(|part| part.text);
+    let response = joined(texts.map(Json::from))
+        .ok_or_else(|| NoReply::NoText { finish: finish.map(Cow::into_owned) })?;
     Ok(Reply { response, tokens: tokens(answer.usage_metadata) })
 }
 
@@ -118,7 +114,7 @@ mod tests {
     use super::*;
 
     fn text_of(body: &str) -> Result<(String, Tokens), NoReply> {
-        read(body.as_bytes()).map(|reply| (reply.response.get().to_owned(), reply.tokens))
+        read(body.as_bytes()).map(|reply| (reply.response.json().get().to_owned(), reply.tokens))
     }
 
     #[test]

@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 
-use penstock_batchfile::{Endpoint, Format, Tokens, skim, text_of};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use penstock_batchfile::{Endpoint, Format, Json, Tokens};
 
-use crate::provider::reply::{NoReply, Reply, is_string, joined, object};
+use crate::provider::reply::{NoReply, Reply, Response, joined};
 
 /// How an answer ends that the provider's filter withheld, from here on or altogether.
 const FILTERED: &str = "content_filter";
@@ -24,59 +22,59 @@ pub(in crate::provider) fn read(
     endpoint: Endpoint,
     format: Format,
 ) -> Result<Reply<'_>, NoReply> {
-    let body: &RawValue = object(body)?;
-    let top = Top::of(body).ok_or(NoReply::Invalid)?;
+    let (body, top) = str::from_utf8(body).ok().and_then(Top::read).ok_or(NoReply::Invalid)?;
     if top.is_refusal() {
         return Err(NoReply::Refusal);
     }
     let response = match format {
-        Format::OpenAi => Cow::Borrowed(body),
+        Format::OpenAi => Response::AsItCame(body),
         Format::Prompts => text(&top, endpoint)?,
     };
     Ok(Reply { response, tokens: tokens(top.usage) })
 }
 
-/// The members of a body that matter, as JSON.
+/// The members of a body that matter, as far as they are not `null`.
 struct Top<'a> {
-    choices: Option<&'a str>,
-    output: Option<&'a str>,
+    choices: Option<Json<'a>>,
+    output: Option<Json<'a>>,
     has_other_result: bool,
-    usage: Option<&'a str>,
-    error: Option<&'a str>,
-    status: Option<&'a str>,
-    incomplete_details: Option<&'a str>,
+    usage: Option<Json<'a>>,
+    error: Option<Json<'a>>,
+    status: Option<Json<'a>>,
+    incomplete_details: Option<Json<'a>>,
 }
 
 impl<'a> Top<'a> {
-    fn of(body: &'a RawValue) -> Option<Self> {
+    /// The whole body, and what matters of it. `None`: it is no JSON object.
+    fn read(body: &'a str) -> Option<(Json<'a>, Self)> {
         let names =
             ["choices", "output", "data", "results", "usage", "error", "status", "incomplete_details"];
-        let members = skim::members(body.get(), &names)?;
+        let (body, members) = Json::object(body, &names)?;
         let [choices, output, data, results, usage, error, status, incomplete_details] =
-            members.map(|member| member.filter(|value| *value != "null"));
+            members.map(|member| member.filter(|value| value.get() != "null"));
         let has_other_result = data.or(results).is_some();
-        Some(Self { choices, output, has_other_result, usage, error, status, incomplete_details })
+        Some((body, Self { choices, output, has_other_result, usage, error, status, incomplete_details }))
     }
 
     /// Some gateways send their refusals as 200, and a response can fail after it was accepted.
     fn is_refusal(&self) -> bool {
         let has_result = self.choices.or(self.output).is_some() || self.has_other_result;
-        self.error.is_some() && (!has_result || self.status == Some("\"failed\""))
+        let has_failed = self.status.is_some_and(|status| status.get() == "\"failed\"");
+        self.error.is_some() && (!has_result || has_failed)
     }
 }
 
-fn text<'a>(top: &Top<'a>, endpoint: Endpoint) -> Result<Cow<'a, RawValue>, NoReply> {
-    let choice =
-        |names| skim::members(top.choices.and_then(|choices| skim::elements(choices).next())?, names);
+fn text<'a>(top: &Top<'a>, endpoint: Endpoint) -> Result<Response<'a>, NoReply> {
+    let choice = |names| top.choices.and_then(|choices| choices.elements().next())?.members(names);
     let (text, finish) = match endpoint {
         Endpoint::ChatCompletions => choice(&["message", "finish_reason"])
-            .map(|[message, finish]| (message.and_then(message_text), finish.and_then(text_of)))
+            .map(|[message, finish]| (message.and_then(message_text), finish.and_then(Json::text)))
             .unwrap_or_default(),
         Endpoint::Completions => choice(&["text", "finish_reason"])
-            .map(|[text, finish]| (text.and_then(string).map(Cow::Borrowed), finish.and_then(text_of)))
+            .map(|[text, finish]| (joined(text), finish.and_then(Json::text)))
             .unwrap_or_default(),
         Endpoint::Responses => {
-            let status = top.status.and_then(text_of);
+            let status = top.status.and_then(Json::text);
             (top.output.and_then(output_text), incomplete_reason(top.incomplete_details).or(status))
         }
         // A job of prompts has no such endpoint.
@@ -88,56 +86,40 @@ fn text<'a>(top: &Top<'a>, endpoint: Endpoint) -> Result<Cow<'a, RawValue>, NoRe
     text.ok_or_else(|| NoReply::NoText { finish: finish.map(Cow::into_owned) })
 }
 
-fn message_text(message: &str) -> Option<Cow<'_, RawValue>> {
-    let [content, refusal] = skim::members(message, &["content", "refusal"])?;
-    let text = content.and_then(|content| match string(content) {
-        Some(text) => Some(Cow::Borrowed(text)),
-        None => joined(&part_texts(content).collect::<Vec<_>>()),
-    });
-    text.or_else(|| refusal.and_then(string).map(Cow::Borrowed))
+fn message_text(message: Json<'_>) -> Option<Response<'_>> {
+    let [content, refusal] = message.members(&["content", "refusal"])?;
+    let text = content.and_then(|content| joined([content]).or_else(|| joined(part_texts(content))));
+    text.or_else(|| joined(refusal))
 }
 
-fn output_text(output: &str) -> Option<Cow<'_, RawValue>> {
-    let messages = skim::elements(output)
-        .filter_map(|item| skim::members(item, &["type", "content"]))
-        .filter(|[kind, _]| kind.and_then(text_of).as_deref() == Some("message"));
-    let texts: Vec<&RawValue> = messages.filter_map(|[_, content]| content).flat_map(part_texts).collect();
-    joined(&texts)
+fn output_text(output: Json<'_>) -> Option<Response<'_>> {
+    let messages = output
+        .elements()
+        .filter_map(|item| item.members(&["type", "content"]))
+        .filter(|[kind, _]| kind.and_then(Json::text).as_deref() == Some("message"));
+    joined(messages.filter_map(|[_, content]| content).flat_map(part_texts))
 }
 
-/// The string tokens of the text parts; parts of another kind, such as a model's thoughts, have neither member.
-fn part_texts(parts: &str) -> impl Iterator<Item = &RawValue> {
-    skim::elements(parts)
-        .filter_map(|part| skim::members(part, &["text", "refusal"]))
-        .filter_map(|[text, refusal]| string(text.or(refusal)?))
-}
-
-/// A value that is a string.
-fn string(value: &str) -> Option<&RawValue> {
-    serde_json::from_str::<&RawValue>(value).ok().filter(|value| is_string(value))
+/// What the text parts say; parts of another kind, such as a model's thoughts, have neither member.
+fn part_texts(parts: Json<'_>) -> impl Iterator<Item = Json<'_>> {
+    parts
+        .elements()
+        .filter_map(|part| part.members(&["text", "refusal"]))
+        .filter_map(|[text, refusal]| text.or(refusal))
 }
 
 /// Why a response is not complete.
-fn incomplete_reason(details: Option<&str>) -> Option<Cow<'_, str>> {
-    let [reason] = skim::members(details?, &["reason"])?;
-    reason.and_then(text_of)
+fn incomplete_reason(details: Option<Json<'_>>) -> Option<Cow<'_, str>> {
+    let [reason] = details?.members(&["reason"])?;
+    reason.and_then(Json::text)
 }
 
-#[derive(Deserialize, Default)]
-#[expect(clippy::struct_field_names, reason = "these are the names in the body")]
-struct Usage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-}
-
-fn tokens(usage: Option<&str>) -> Tokens {
-    let usage: Usage = usage.and_then(|usage| serde_json::from_str(usage).ok()).unwrap_or_default();
-    Tokens {
-        input: usage.prompt_tokens.or(usage.input_tokens),
-        output: usage.completion_tokens.or(usage.output_tokens),
-    }
+/// The older endpoints have other names for the same.
+fn tokens(usage: Option<Json<'_>>) -> Tokens {
+    let names = ["prompt_tokens", "input_tokens", "completion_tokens", "output_tokens"];
+    let members = usage.and_then(|usage| usage.members(&names)).unwrap_or_default();
+    let [prompt, input, completion, output] = members.map(|count| count?.get().parse::<u64>().ok());
+    Tokens { input: prompt.or(input), output: completion.or(output) }
 }
 
 #[cfg(test)]
@@ -148,7 +130,7 @@ mod tests {
 
     fn answer(body: &str, endpoint: Endpoint) -> Result<(String, Tokens), NoReply> {
         read(body.as_bytes(), endpoint, Format::Prompts)
-            .map(|reply| (reply.response.get().to_owned(), reply.tokens))
+            .map(|reply| (reply.response.json().get().to_owned(), reply.tokens))
     }
 
     fn text_of(body: &str, endpoint: Endpoint) -> Result<String, NoReply> {
@@ -237,7 +219,7 @@ mod tests {
     fn an_openai_body_passes_as_it_came() {
         let body = b" {\n \"object\": \"list\", \"data\": [], \"usage\": {\"prompt_tokens\": 8, \"total_tokens\": 8}\n} ";
         let reply = read(body, Endpoint::Embeddings, Format::OpenAi).unwrap();
-        assert_eq!(reply.response.get().as_bytes(), body.trim_ascii());
+        assert_eq!(reply.response.json().get().as_bytes(), body.trim_ascii());
         assert_eq!(reply.tokens, Tokens { input: Some(8), output: None });
     }
 

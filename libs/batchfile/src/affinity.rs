@@ -1,11 +1,11 @@
-//! The beginning of a body's system prompt, by which lines are sorted so that like prompts go back to back.
+//! What lines are sorted by, so that like prompts go back to back: the model, and the beginning of the system prompt.
 //!
 //! Tolerant: a body that it does not understand has no system prompt. Judging bodies is the provider's business.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
 use crate::{
-    Endpoint,
+    Endpoint, Format, Rules,
     json::{string_content, text_of},
     skim::{elements, members},
 };
@@ -13,26 +13,53 @@ use crate::{
 /// How much of a system prompt is looked at, in bytes.
 pub const SYSTEM_PROMPT_PREFIX_BYTES: usize = 256;
 
-/// The first bytes of the system prompt of an OpenAI body, at most [`SYSTEM_PROMPT_PREFIX_BYTES`].
-///
-/// Chat completions: the text of the leading messages whose role is `system` or `developer`; responses:
-/// `instructions`; others have none. The bytes are those that stand in the JSON, with escapes as written: what one
-/// program wrote alike is alike here too, and a prompt in one piece is borrowed. `body` is that of a
-/// [`Body::OpenAi`](crate::Body::OpenAi).
-pub fn system_prompt_prefix(body: &str, endpoint: Endpoint) -> Option<Cow<'_, [u8]>> {
-    let mut prefix = Prefix::default();
-    match endpoint {
-        Endpoint::ChatCompletions => {
-            let [messages] = members(body, &["messages"])?;
-            let _ = elements(messages?).try_for_each(|message| push_message(&mut prefix, message));
+/// What a line has in common with others. The lines of a job of prompts have all of it in common.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Affinity<'a> {
+    /// The line's own model.
+    pub model: Option<Cow<'a, str>>,
+    /// The first bytes of its system prompt, at most [`SYSTEM_PROMPT_PREFIX_BYTES`].
+    ///
+    /// Chat completions: the text of the leading messages whose role is `system` or `developer`; responses:
+    /// `instructions`; others have none. The bytes are those that stand in the JSON, with escapes as written: what one
+    /// program wrote alike is alike here too, and a prompt in one piece is borrowed.
+    pub system_prompt: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> Affinity<'a> {
+    /// Reads a line that [`parse`](crate::parse) has let through under the same rules; of another it says nothing, or
+    /// something.
+    pub fn of(line: &'a [u8], rules: &Rules) -> Self {
+        match rules.format {
+            Format::Prompts => Self::default(),
+            Format::OpenAi => Self::of_openai(line, rules.endpoint).unwrap_or_default(),
         }
-        Endpoint::Responses => {
-            let [instructions] = members(body, &["instructions"])?;
-            let _ = prefix.push(instructions?);
-        }
-        Endpoint::Completions | Endpoint::Embeddings | Endpoint::Moderations => {}
     }
-    (!prefix.0.is_empty()).then_some(prefix.0)
+
+    fn of_openai(line: &'a [u8], endpoint: Endpoint) -> Option<Self> {
+        let [body] = members(str::from_utf8(line).ok()?, &["body"])?;
+        let body = body?;
+        let mut prefix = Prefix::default();
+        let model = match endpoint {
+            Endpoint::ChatCompletions => {
+                let [model, messages] = members(body, &["model", "messages"])?;
+                let mut messages = messages.into_iter().flat_map(elements);
+                let _ = messages.try_for_each(|message| push_message(&mut prefix, message));
+                model
+            }
+            Endpoint::Responses => {
+                let [model, instructions] = members(body, &["model", "instructions"])?;
+                let _ = instructions.map(|instructions| prefix.push(instructions));
+                model
+            }
+            Endpoint::Completions | Endpoint::Embeddings | Endpoint::Moderations => {
+                let [model] = members(body, &["model"])?;
+                model
+            }
+        };
+        let system_prompt = (!prefix.0.is_empty()).then_some(prefix.0);
+        Some(Self { model: model.and_then(text_of), system_prompt })
+    }
 }
 
 /// Takes the text of a message; breaks behind the last one of interest.
@@ -73,9 +100,27 @@ impl<'a> Prefix<'a> {
 mod tests {
     use super::*;
 
+    fn rules(format: Format, endpoint: Endpoint) -> Rules {
+        Rules { format, endpoint, has_model: true, strict: false }
+    }
+
     fn prefix(body: &str, endpoint: Endpoint) -> Option<String> {
-        let prefix = system_prompt_prefix(body, endpoint)?;
-        Some(String::from_utf8(prefix.into_owned()).unwrap())
+        let line = format!(r#"{{"custom_id":"a","body":{body}}}"#);
+        let affinity = Affinity::of(line.as_bytes(), &rules(Format::OpenAi, endpoint));
+        Some(String::from_utf8(affinity.system_prompt?.into_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_line_is_like_those_of_its_own_model() {
+        let model = |line: &'static str, format| {
+            Affinity::of(line.as_bytes(), &rules(format, Endpoint::ChatCompletions)).model
+        };
+        let line = r#"{"body":{"messages":[],"model":"\u006dini"}}"#;
+        assert_eq!(model(line, Format::OpenAi).as_deref(), Some("mini"));
+        assert_eq!(model(line, Format::Prompts), None);
+        for line in [r#"{"body":{"model":null}}"#, r#"{"body":{}}"#, "{}", "[]", ""] {
+            assert_eq!(model(line, Format::OpenAi), None, "{line}");
+        }
     }
 
     fn chat(messages: &str) -> Option<String> {
@@ -98,13 +143,13 @@ mod tests {
 
     #[test]
     fn at_most_256_bytes_are_taken_and_borrowed_from_a_prompt_in_one_piece() {
-        let body = format!(
-            r#"{{"messages":[{{"role":"system","content":"{}"}},{{"role":"system","content":"b"}}]}}"#,
+        let line = format!(
+            r#"{{"body":{{"messages":[{{"role":"system","content":"{}"}},{{"role":"system","content":"b"}}]}}}}"#,
             "a".repeat(300)
         );
-        let prefix = system_prompt_prefix(&body, Endpoint::ChatCompletions);
+        let affinity = Affinity::of(line.as_bytes(), &rules(Format::OpenAi, Endpoint::ChatCompletions));
         assert!(
-            matches!(&prefix, Some(Cow::Borrowed(bytes)) if *bytes == [b'a'; SYSTEM_PROMPT_PREFIX_BYTES])
+            matches!(&affinity.system_prompt, Some(Cow::Borrowed(bytes)) if *bytes == [b'a'; SYSTEM_PROMPT_PREFIX_BYTES])
         );
         let pieces = format!(
             r#"[{{"role":"system","content":["x",{{"text":"b"}},{{"text":"{}"}}]}}]"#,
