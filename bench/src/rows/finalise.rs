@@ -64,12 +64,30 @@ const CASES: [(Format, usize); 3] =
 pub(super) fn measure(place: &Workplace) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
     for (format, text) in CASES {
-        let jobs =
-            (0..place.sizes.rounds).map(|_| run(place, format, text)).collect::<Result<Vec<_>, _>>()?;
+        let jobs = (1..=place.sizes.rounds)
+            .map(|round| {
+                let job = run(place, format, text)?;
+                tell(place, format, text, round, &job);
+                Ok(job)
+            })
+            .collect::<Result<Vec<_>, BenchError>>()?;
         let last = jobs.last().expect("invariant: a row has at least one round");
         rows.extend([finalising(place, format, &jobs, last), objects(place, format, last)]);
     }
     Ok(rows)
+}
+
+/// A row takes minutes, so each round is told of on stderr.
+fn tell(place: &Workplace, format: Format, text: usize, round: usize, job: &Finished) {
+    let Finished { finalising, copying, whole, .. } = job;
+    eprintln!(
+        "finalise, {}, answers of {text} bytes, round {round} of {}: {:.2} s against {:.2} s, after {:.0} s",
+        format.name(),
+        place.sizes.rounds,
+        finalising.as_secs_f64(),
+        copying.as_secs_f64(),
+        whole.as_secs_f64()
+    );
 }
 
 fn run(place: &Workplace, format: Format, text: usize) -> Result<Finished, BenchError> {
