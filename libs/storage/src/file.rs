@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `file/folder.rs` | which path an object, its record and the store's own files have; durable folders |
 //! | `file/record.rs` | what the store keeps of each object: generation, checksum, and which inode they describe |
+//! | `file/attribute.rs` | the record of an uploaded file, as an attribute of that file |
 //! | `file/object.rs` | an object opened for reading together with its record, without a lock |
 //! | `file/concatenation.rs` | the content of a composed object under construction |
 //! | `file/temporary.rs` | files under construction, and the removal of those of dead processes |
@@ -15,8 +16,10 @@
 //! written and synced before, so that the lock is held for a comparison, a rename or link, and a small record.
 //!
 //! `.penstock/` in the root belongs to the store: `lock`, `tmp/`, `retired` (the highest generation of any deleted
-//! object) and one `<name>.meta` for each object. Nothing below it appears in a listing. Opening creates nothing.
+//! object) and a `<name>.meta` for each object that was not uploaded as a file. Nothing below it appears in a listing.
+//! Opening creates nothing.
 
+mod attribute;
 mod concatenation;
 mod folder;
 mod list;
@@ -201,7 +204,7 @@ impl Store for FileStore {
     }
 
     /// The file becomes the object by `link()`, so nothing is copied unless it is on another file system, and its
-    /// permissions stay as they are. Its checksum is taken on trust; a read of the whole object compares it.
+    /// permissions stay as they are. It gets an attribute, [its record](attribute), and is synced. Its checksum is taken on trust; a read of the whole object compares it.
     async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
         let path = source.to_owned();
         let copied = self.run(move |folder| write::prepare_upload(folder, &path, checksum)).await?;

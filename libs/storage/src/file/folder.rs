@@ -78,6 +78,11 @@ impl Folder {
     }
 }
 
+/// Whether the answer says that there is no such file, also because something on its path is not a folder.
+pub(super) fn is_absence(answer: &io::Error) -> bool {
+    matches!(answer.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// Refuses names whose record would have the path of something else.
 pub(super) fn check_writable(action: Action, name: &ObjectName) -> Result<()> {
     let mut folders = name.as_str().split('/');

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use bytes::Bytes;
 
-use super::folder::Folder;
+use super::folder::{Folder, is_absence};
 use super::record::{Record, generation};
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
@@ -60,12 +60,9 @@ impl Object {
         let Some(file) = open_content(folder, name)? else {
             return Ok(Sighting::Absent);
         };
-        let metadata = file.metadata().map_err(|answer| StorageError::io(Action::Read, name, &answer))?;
-        Ok(match Record::load(folder, name)? {
-            Some(record) if record.describes(&metadata) => {
-                Sighting::Settled(Self::new(name.clone(), file, record))
-            }
-            _ => Sighting::Unsettled,
+        Ok(match Record::describing(folder, name, &file)? {
+            Some(record) => Sighting::Settled(Self::new(name.clone(), file, record)),
+            None => Sighting::Unsettled,
         })
     }
 
@@ -75,6 +72,10 @@ impl Object {
 
     pub(super) fn name(&self) -> &ObjectName {
         &self.name
+    }
+
+    pub(super) fn record(&self) -> &Record {
+        &self.record
     }
 
     pub(super) fn generation(&self) -> Generation {
@@ -141,9 +142,7 @@ pub(super) fn open_content(folder: &Folder, name: &ObjectName) -> Result<Option<
             let is_file = file.metadata().map_err(|answer| failed(&answer))?.is_file();
             Ok(is_file.then_some(file))
         }
-        Err(answer) if matches!(answer.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+        Err(answer) if is_absence(&answer) => Ok(None),
         Err(answer) => Err(failed(&answer)),
     }
 }

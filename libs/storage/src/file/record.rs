@@ -1,16 +1,18 @@
-//! What the store keeps of an object beside its content: `.penstock/<name>.meta`.
+//! What the store keeps of an object beside its content: in `.penstock/<name>.meta`, or as an
+//! [attribute](super::attribute) of an uploaded file.
 //!
 //! Content and record are two files, so a crash can come between them. A record therefore says which file it
 //! describes (inode, size, modification time): a reader that has the content open knows without a lock, and without
 //! reading it, whether the record belongs to it.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::folder::Folder;
+use super::attribute;
+use super::folder::{Folder, is_absence};
 use super::temporary::Temporary;
 use crate::Result;
 use crate::durable::{create_durably, sync_entry};
@@ -23,8 +25,8 @@ use crate::version::FileVersion;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) generation: u64,
-    crc32c: u32,
-    file: FileVersion,
+    pub(super) crc32c: u32,
+    pub(super) file: FileVersion,
 }
 
 impl Record {
@@ -51,7 +53,32 @@ impl Record {
         }
     }
 
-    /// The record kept for `name`, whether or not it describes what is there now.
+    /// The record that describes `file`, which is the content of `name`. A record file goes before the attribute, which is
+    /// as old as the file.
+    pub(super) fn describing(folder: &Folder, name: &ObjectName, file: &File) -> Result<Option<Self>> {
+        let failed = |answer: io::Error| StorageError::io(Action::Read, name, &answer);
+        let metadata = file.metadata().map_err(failed)?;
+        if let Some(kept) = Self::load(folder, name)?.filter(|kept| kept.describes(&metadata)) {
+            return Ok(Some(kept));
+        }
+        Ok(attribute::get(file, &metadata).map_err(failed)?.filter(|kept| kept.describes(&metadata)))
+    }
+
+    /// The newest record of `name`, whether or not it describes `file`, which is the content now. Either can be the older
+    /// one: a deletion that was cut off leaves a record file behind, and the attribute stays when one is made anew.
+    pub(super) fn newest(
+        folder: &Folder,
+        name: &ObjectName,
+        file: &File,
+        metadata: &Metadata,
+    ) -> Result<Option<Self>> {
+        let attribute =
+            attribute::get(file, metadata).map_err(|answer| StorageError::io(Action::Read, name, &answer))?;
+        let kept = [Self::load(folder, name)?, attribute];
+        Ok(kept.into_iter().flatten().max_by_key(|kept| kept.generation))
+    }
+
+    /// The record file of `name`, whatever it describes.
     pub(super) fn load(folder: &Folder, name: &ObjectName) -> Result<Option<Self>> {
         let path = folder.record_path(name);
         match read_if_present(&path).map_err(|answer| StorageError::io(Action::Read, name, &answer))? {
@@ -105,9 +132,7 @@ fn save_durably(folder: &Folder, path: &Path, text: &[u8]) -> io::Result<()> {
 fn read_if_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(text) => Ok(Some(text)),
-        Err(answer) if matches!(answer.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
+        Err(answer) if is_absence(&answer) => Ok(None),
         Err(answer) => Err(answer),
     }
 }

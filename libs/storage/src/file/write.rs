@@ -1,8 +1,9 @@
 //! What is done under the lock: settle, publish, swap, delete. Each is short; contents are staged before.
 //!
 //! The order of the steps is what makes a crash between any two of them harmless:
-//! * publish: record, then link. A record without content describes nothing and the next one takes its place.
-//! * swap: rename, then record. Content that its record does not describe gets the next generation from whoever
+//! * publish: record, then link. A record without content describes nothing and the next one takes its place. An
+//!   uploaded file has its record in itself before.
+//! * swap: the old record if it is no file, rename, then record. Content that its record does not describe gets the next generation from whoever
 //!   holds the lock next, whether the swap's caller ever learned of it or not.
 //! * delete: the retired generation, then the content, then the record.
 
@@ -14,7 +15,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::folder::{Folder, check_writable};
+use super::attribute;
+use super::folder::{Folder, check_writable, is_absence};
 use super::lock::LockGuard;
 use super::object::{Object, Sighting, checksum, open_content};
 use super::record::{Record, retire, retired};
@@ -55,7 +57,7 @@ impl<'a> LockedFolder<'a> {
         let failed = |answer: io::Error| StorageError::io(Action::Read, name, &answer);
         let metadata = file.metadata().map_err(failed)?;
         let found = checksum(&file).map_err(failed)?;
-        let generation = match Record::load(self.folder, name)? {
+        let generation = match Record::newest(self.folder, name, &file, &metadata)? {
             Some(record) if record.checksum() == found => record.generation,
             Some(record) => record.generation + 1,
             None => retired(self.folder)? + 1,
@@ -79,9 +81,12 @@ impl<'a> LockedFolder<'a> {
         if let Some(parent) = target.parent() {
             create_durably(parent).map_err(failed)?;
         }
-        let metadata = fs::metadata(from).map_err(failed)?;
+        let file = File::open(from).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
         let record = Record::new(retired(self.folder)? + 1, checksum.crc32c, &metadata);
-        record.save(self.folder, name).map_err(failed)?;
+        if attribute::get(&file, &metadata).map_err(failed)?.as_ref() != Some(&record) {
+            record.save(self.folder, name).map_err(failed)?;
+        }
         fs::hard_link(from, &target).and_then(|()| sync_entry(&target)).map_err(failed)?;
         Ok(record.meta(name))
     }
@@ -99,12 +104,22 @@ impl<'a> LockedFolder<'a> {
             .settled(name)?
             .filter(|object| object.generation() == *expected)
             .ok_or_else(|| StorageError::changed(Action::Replace, name))?;
+        self.file_record(&current)?;
         let target = self.folder.content_path(name);
         let metadata = content.file().metadata().map_err(failed)?;
         let record = Record::new(current.generation_number() + 1, checksum.crc32c, &metadata);
         content.rename_to(&target).and_then(|()| sync_entry(&target)).map_err(failed)?;
         record.save(self.folder, name).map_err(failed)?;
         Ok(record.meta(name))
+    }
+
+    /// Gives an object that is its own record a record file: for what takes its place, should that be cut off.
+    fn file_record(&self, object: &Object) -> Result<()> {
+        if Record::load(self.folder, object.name())?.as_ref() == Some(object.record()) {
+            return Ok(());
+        }
+        let saved = object.record().save(self.folder, object.name());
+        saved.map_err(|answer| StorageError::io(Action::Replace, object.name(), &answer))
     }
 
     /// Deletes each object that has the generation expected of it; the error is the first one. Not synced: a deletion
@@ -157,7 +172,7 @@ fn remove_all(folder: &Folder, names: &[&ObjectName]) -> Result<()> {
         let mut result = Ok(());
         while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
             let removed = fs::remove_file(folder.content_path(name))
-                .and_then(|()| fs::remove_file(folder.record_path(name)))
+                .and_then(|()| remove_if_present(&folder.record_path(name)))
                 .map_err(|answer| StorageError::io(Action::Delete, name, &answer));
             result = result.and(removed);
         }
@@ -173,8 +188,15 @@ fn remove_all(folder: &Folder, names: &[&ObjectName]) -> Result<()> {
     })
 }
 
-/// Makes the file at `source` durable. Returns a copy of it where it cannot be linked into the folder, because it is
-/// on another file system or belongs to somebody else.
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(answer) if !is_absence(&answer) => Err(answer),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the file at `source` durable, with its record. Returns a copy of it where it cannot be linked into the folder,
+/// because it is on another file system or belongs to somebody else.
 pub(super) fn prepare_upload(
     folder: &Folder,
     source: &Path,
@@ -182,7 +204,8 @@ pub(super) fn prepare_upload(
 ) -> Result<Option<Temporary>> {
     let failed = |answer: io::Error| StorageError::io(Action::Read, source.display(), &answer);
     let mut file = File::open(source).map_err(failed)?;
-    let size_bytes = file.metadata().map_err(failed)?.size();
+    let metadata = file.metadata().map_err(failed)?;
+    let size_bytes = metadata.size();
     if size_bytes != expected.size_bytes {
         return Err(StorageError::new(
             ErrorKind::Damaged,
@@ -192,13 +215,44 @@ pub(super) fn prepare_upload(
             "make sure that nobody else writes to it",
         ));
     }
-    file.sync_all().map_err(failed)?;
-    let failed = |answer: io::Error| StorageError::io(Action::Create, folder.root().display(), &answer);
-    if can_link(folder, source).map_err(failed)? {
+    let generation = retired(folder)? + 1;
+    let finish = |file: &File| {
+        attribute::set(file, &Record::new(generation, expected.crc32c, &file.metadata()?));
+        file.sync_all()
+    };
+    let refused = |answer: io::Error| StorageError::io(Action::Create, folder.root().display(), &answer);
+    if can_link(folder, source).map_err(refused)? {
+        finish(&file).map_err(failed)?;
         return Ok(None);
     }
-    let copy = Temporary::create(folder).map_err(failed)?;
+    let copy = Temporary::create(folder).map_err(refused)?;
     let mut target: &File = copy.file();
-    io::copy(&mut file, &mut target).and_then(|_| copy.finish()).map_err(failed)?;
+    io::copy(&mut file, &mut target).and_then(|_| finish(copy.file())).map_err(refused)?;
     Ok(Some(copy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lock::FolderLock;
+    use super::*;
+
+    #[tokio::test]
+    async fn what_replaces_an_uploaded_file_has_another_generation_even_if_it_is_cut_off() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::open(root.path()).unwrap();
+        let guard = FolderLock::new(&folder).acquire().await.unwrap();
+        let locked = LockedFolder::new(&folder, &guard);
+        let name = ObjectName::from_static("part");
+        let source = root.path().join("source");
+        fs::write(&source, "1").unwrap();
+        prepare_upload(&folder, &source, Checksum::of(b"1")).unwrap();
+        locked.publish(&name, &source, Checksum::of(b"1")).unwrap();
+        let uploaded = locked.settled(&name).unwrap().unwrap();
+        assert_eq!(Record::load(&folder, &name).unwrap(), None);
+
+        locked.file_record(&uploaded).unwrap();
+        Temporary::holding(&folder, b"2").unwrap().rename_to(&folder.content_path(&name)).unwrap();
+        let replacing = locked.settled(&name).unwrap().unwrap();
+        assert_eq!(replacing.generation_number(), uploaded.generation_number() + 1);
+    }
 }

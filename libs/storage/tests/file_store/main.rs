@@ -6,6 +6,7 @@ mod contents;
 mod cut_off;
 mod folder;
 mod processes;
+mod records;
 
 use penstock_storage::{FileStore, ObjectName, Store};
 
