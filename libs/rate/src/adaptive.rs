@@ -10,6 +10,7 @@
 //! hints say that nothing is left, else for requests.
 
 mod amount;
+mod charged;
 mod delay;
 mod lane;
 mod recent;
@@ -27,8 +28,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::amount::{Amounts, Means};
-use self::lane::{Lane, LaneRecord};
+use self::amount::{Amount, Amounts, Charging, Means};
+use self::lane::{Lane, LaneRecord, Refusal};
 use self::stated::{Said, Stated};
 use self::story::{Position, Story};
 use self::tuning::Tuning;
@@ -101,7 +102,7 @@ impl Adaptive {
             profile,
             began: now,
             bounds: Fixed::new(limits, now),
-            requests: Lane::new(Tuning::of(profile), bound, 1.0, 0.0),
+            requests: Lane::new(Tuning::of(profile), bound, 1.0, Charging::AtOnce, 0.0),
             stated: Stated::default(),
             tokens: [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens].map(tokens),
             amounts: Amounts::new(profile),
@@ -117,11 +118,12 @@ impl Adaptive {
         let tuning = Tuning::of(profile);
         let AdaptiveRecord { requests, tokens, input_tokens, output_tokens, means, in_flight } = record;
         let bound = bound(limits);
-        let requests = Lane::restore(*requests, tuning, bound, 0.0);
+        let requests = Lane::restore(*requests, tuning, bound, Charging::AtOnce, 0.0);
         let amounts = Amounts::restore(profile, *means);
         let mut restored = Self { requests, amounts, ..fresh };
         for (tokens, record) in restored.tokens.iter_mut().zip([tokens, input_tokens, output_tokens]) {
-            tokens.lane = record.map(|record| Lane::restore(record, tuning, HIGHEST_TOKENS, 0.0));
+            let charging = restored.amounts.charging(tokens.dimension);
+            tokens.lane = record.map(|record| Lane::restore(record, tuning, HIGHEST_TOKENS, charging, 0.0));
         }
         if let Some(found) = in_flight.filter(|_| restored.knee.found().is_some()) {
             restored.knee = Knee::resumed(now, found, in_flight::cap(limits));
@@ -168,7 +170,7 @@ impl Adaptive {
         self.sent_at = seconds;
         self.amounts.sent(cost);
         self.bounds.sent(now, cost);
-        self.requests.sent(seconds, 1.0);
+        self.requests.sent(seconds, Amount::at_once(1.0));
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             if let Some(lane) = lane {
                 lane.sent(seconds, self.amounts.of(*dimension, cost));
@@ -194,8 +196,8 @@ impl Adaptive {
                 if unexplained && self.profile == Profile::Vllm {
                     return self.overloaded(now, flight, in_flight);
                 }
-                let mut turns =
-                    self.refused(now, flight, blamed.unwrap_or(Dimension::Requests), retry_after, hints);
+                let blamed = blamed.unwrap_or(Dimension::Requests);
+                let mut turns = self.refused(now, flight, blamed, retry_after, hints);
                 turns.extend(self.believe(now));
                 turns
             }
@@ -214,11 +216,10 @@ impl Adaptive {
     }
 
     fn succeeded(&mut self, now: Duration, flight: Flight, output_tokens: u32, in_flight: u32) -> Words {
-        let sent_at = self.seconds(flight.sent_at);
+        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
         for Tokens { dimension, lane, .. } in &mut self.tokens {
-            let correction = self.amounts.correction(*dimension, flight.cost, output_tokens);
-            if let (Some(lane), Some(correction)) = (lane, correction) {
-                lane.correct(sent_at, correction);
+            if let (Some(lane), Some(expected)) = (lane, self.amounts.outstanding(*dimension, flight.cost)) {
+                lane.produced(seconds, sent_at, f64::from(output_tokens), expected);
             }
         }
         self.amounts.succeeded(output_tokens);
@@ -239,27 +240,31 @@ impl Adaptive {
         let wait = retry_after.map(|wait| wait.as_secs_f64());
         let mut turns = Words::new();
         if blamed == Dimension::Requests {
-            if let Some(turn) = self.requests.refused(seconds, sent_at, 1.0, wait) {
+            let refusal = Refusal { sent_at, amount: Amount::at_once(1.0), wait };
+            if let Some(turn) = self.requests.refused(seconds, refusal) {
                 self.story.note(seconds, turn, blamed);
                 turns.push(words(turn, blamed));
             }
         } else {
-            self.requests.correct(sent_at, -1.0);
+            self.requests.undo(seconds, sent_at, Amount::at_once(1.0));
         }
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             let amount = self.amounts.of(*dimension, flight.cost);
             if *dimension == blamed {
                 let unit = self.amounts.mean(blamed);
-                let lane = lane.get_or_insert_with(|| self.requests.beside(HIGHEST_TOKENS, unit, seconds));
+                let charging = self.amounts.charging(blamed);
+                let lane =
+                    lane.get_or_insert_with(|| self.requests.beside(HIGHEST_TOKENS, unit, charging, seconds));
                 // What was refused has used up nothing. A large request would keep the lane busy for long.
-                let beyond = (amount - unit).max(0.0);
-                lane.correct(sent_at, -beyond);
-                if let Some(turn) = lane.refused(seconds, sent_at, amount - beyond, wait) {
+                let beyond = (amount.expected - unit).max(0.0);
+                lane.correct(seconds, sent_at, -beyond);
+                let amount = Amount { expected: amount.expected - beyond, ..amount };
+                if let Some(turn) = lane.refused(seconds, Refusal { sent_at, amount, wait }) {
                     self.story.note(seconds, turn, blamed);
                     turns.push(words(turn, blamed));
                 }
             } else if let Some(lane) = lane {
-                lane.correct(sent_at, -amount);
+                lane.undo(seconds, sent_at, amount);
             }
         }
         turns
@@ -426,8 +431,8 @@ impl Adaptive {
         for Tokens { dimension, lane, stated } in &mut self.tokens {
             let believed = part(stated);
             if believed.is_some() && lane.is_none() {
-                let unit = self.amounts.mean(*dimension);
-                *lane = Some(self.requests.beside(HIGHEST_TOKENS, unit, seconds));
+                let (unit, charging) = (self.amounts.mean(*dimension), self.amounts.charging(*dimension));
+                *lane = Some(self.requests.beside(HIGHEST_TOKENS, unit, charging, seconds));
             }
             let turn = lane.as_mut().and_then(|lane| lane.believe(seconds, believed));
             turns.extend(turn.map(|turn| words(turn, *dimension)));

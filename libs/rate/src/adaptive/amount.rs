@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::event::{Cost, Dimension};
 use crate::profile::Profile;
 
-/// How quickly the means follow: over some hundred requests.
-const WEIGHT: f64 = 1.0 / 128.0;
+/// How quickly the means follow: over some hundred requests. What is expected of answers must not waver: all that are
+/// under way are expected to be that long.
+const FOLLOWED: u32 = 512;
 
 /// The means over recent requests, from which lanes of tokens get their unit.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +25,54 @@ pub(super) struct Means {
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Mean(Option<f64>);
+#[serde(from = "Option<f64>", into = "Option<f64>")]
+struct Mean {
+    mean: Option<f64>,
+    /// How many requests it is the mean of, at most [`FOLLOWED`].
+    of: u32,
+}
 
 impl Mean {
     fn add(&mut self, amount: f64) {
-        self.0 = Some(self.0.map_or(amount, |mean| mean + (amount - mean) * WEIGHT));
+        self.of = self.of.saturating_add(1).min(FOLLOWED);
+        self.mean = Some(self.mean.map_or(amount, |mean| mean + (amount - mean) / f64::from(self.of)));
+    }
+}
+
+impl From<Option<f64>> for Mean {
+    fn from(mean: Option<f64>) -> Self {
+        Self { mean, of: if mean.is_some() { FOLLOWED } else { 0 } }
+    }
+}
+
+impl From<Mean> for Option<f64> {
+    fn from(mean: Mean) -> Self {
+        mean.mean
+    }
+}
+
+/// When a quantity is charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charging {
+    /// When the request arrives.
+    AtOnce,
+    /// What an answer takes, when it is there.
+    AsProduced,
+}
+
+/// What a request takes of one quantity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Amount {
+    /// In all, as far as it is known when the request goes out.
+    pub(super) expected: f64,
+    /// What of it is charged when the request arrives; the rest is once its answer is there.
+    pub(super) at_once: f64,
+}
+
+impl Amount {
+    /// All of it is charged when the request arrives.
+    pub(super) fn at_once(units: f64) -> Self {
+        Self { expected: units, at_once: units }
     }
 }
 
@@ -44,7 +88,9 @@ impl Amounts {
 
     /// Goes on from what was remembered; what cannot be a number of tokens is forgotten.
     pub(super) fn restore(profile: Profile, Means { input, reserved_output, output }: Means) -> Self {
-        let sane = |Mean(mean): Mean| Mean(mean.filter(|mean| (0.0..=f64::from(u32::MAX)).contains(mean)));
+        let sane = |Mean { mean, .. }: Mean| {
+            Mean::from(mean.filter(|mean| (0.0..=f64::from(u32::MAX)).contains(mean)))
+        };
         let means =
             Means { input: sane(input), reserved_output: sane(reserved_output), output: sane(output) };
         Self { profile, means }
@@ -59,29 +105,30 @@ impl Amounts {
         self.means.output.add(output_tokens.into());
     }
 
-    /// What a request takes when it goes out. Providers reserve the longest answer, only Anthropic counts answers as
-    /// they are produced: there the mean of earlier answers stands for this one.
-    pub(super) fn of(&self, dimension: Dimension, cost: Cost) -> f64 {
+    /// What a request takes. Providers reserve the longest answer, only Anthropic counts answers as they are produced:
+    /// there the mean of earlier answers stands for this one.
+    pub(super) fn of(&self, dimension: Dimension, cost: Cost) -> Amount {
         let (input, reserved) = (f64::from(cost.input_tokens), f64::from(cost.output_tokens));
         match dimension {
-            Dimension::Requests => 1.0,
-            Dimension::InputTokens => input.max(1.0),
-            Dimension::OutputTokens => self.expected_output(reserved),
-            Dimension::Tokens if self.counts_as_produced(dimension) => input + self.expected_output(reserved),
-            Dimension::Tokens => (input + reserved).max(1.0),
+            Dimension::Requests => Amount::at_once(1.0),
+            Dimension::InputTokens => Amount::at_once(input.max(1.0)),
+            Dimension::OutputTokens => Amount { expected: self.expected_output(reserved), at_once: 0.0 },
+            Dimension::Tokens if self.counts_as_produced(dimension) => {
+                Amount { expected: input + self.expected_output(reserved), at_once: input }
+            }
+            Dimension::Tokens => Amount::at_once((input + reserved).max(1.0)),
         }
     }
 
-    /// By how much more than that it took, once its answer is there.
-    pub(super) fn correction(&self, dimension: Dimension, cost: Cost, output_tokens: u32) -> Option<f64> {
-        self.counts_as_produced(dimension)
-            .then(|| f64::from(output_tokens) - self.expected_output(cost.output_tokens.into()))
+    /// What of an answer was expected to be charged, where answers are charged as they are produced.
+    pub(super) fn outstanding(&self, dimension: Dimension, cost: Cost) -> Option<f64> {
+        self.counts_as_produced(dimension).then(|| self.expected_output(cost.output_tokens.into()))
     }
 
     /// The mean of what requests take when they go out.
     pub(super) fn mean(&self, dimension: Dimension) -> f64 {
         let (input, reserved) =
-            (self.means.input.0.unwrap_or(0.0), self.means.reserved_output.0.unwrap_or(0.0));
+            (self.means.input.mean.unwrap_or(0.0), self.means.reserved_output.mean.unwrap_or(0.0));
         let mean = match dimension {
             Dimension::Requests => 1.0,
             Dimension::InputTokens => input,
@@ -92,16 +139,21 @@ impl Amounts {
         mean.max(1.0)
     }
 
-    fn counts_as_produced(&self, dimension: Dimension) -> bool {
+    /// When the provider charges this quantity.
+    pub(super) fn charging(&self, dimension: Dimension) -> Charging {
         match dimension {
-            Dimension::Requests | Dimension::InputTokens => false,
-            Dimension::OutputTokens => true,
-            Dimension::Tokens => self.profile == Profile::Anthropic,
+            Dimension::OutputTokens => Charging::AsProduced,
+            Dimension::Tokens if self.profile == Profile::Anthropic => Charging::AsProduced,
+            Dimension::Requests | Dimension::InputTokens | Dimension::Tokens => Charging::AtOnce,
         }
     }
 
+    fn counts_as_produced(&self, dimension: Dimension) -> bool {
+        self.charging(dimension) == Charging::AsProduced
+    }
+
     fn expected_output(&self, reserved: f64) -> f64 {
-        self.means.output.0.unwrap_or(reserved).min(reserved).max(1.0)
+        self.means.output.mean.unwrap_or(reserved).min(reserved).max(1.0)
     }
 }
 
@@ -111,32 +163,37 @@ mod tests {
 
     const COST: Cost = Cost { input_tokens: 200, output_tokens: 2_000 };
 
-    fn of(amounts: &Amounts, dimension: Dimension) -> f64 {
-        amounts.of(dimension, COST)
-    }
-
     #[test]
     fn tokens_are_reserved_but_at_anthropic() {
         let mut amounts = Amounts::new(Profile::OpenAi);
         amounts.sent(COST);
         amounts.succeeded(300);
-        assert!((of(&amounts, Dimension::Tokens) - 2_200.0).abs() < 1e-9);
-        assert_eq!(amounts.correction(Dimension::Tokens, COST, 300), None);
+        assert_eq!(amounts.of(Dimension::Tokens, COST), Amount::at_once(2_200.0));
+        assert_eq!(amounts.outstanding(Dimension::Tokens, COST), None);
         assert!((amounts.mean(Dimension::Tokens) - 2_200.0).abs() < 1e-9);
         let anthropic = Amounts { profile: Profile::Anthropic, ..amounts };
-        assert!((of(&anthropic, Dimension::Tokens) - 500.0).abs() < 1e-9);
-        assert_eq!(anthropic.correction(Dimension::Tokens, COST, 340), Some(40.0));
+        assert_eq!(anthropic.of(Dimension::Tokens, COST), Amount { expected: 500.0, at_once: 200.0 });
+        assert_eq!(anthropic.outstanding(Dimension::Tokens, COST), Some(300.0));
     }
 
     #[test]
     fn answers_count_as_their_mean_until_they_are_there() {
         let mut amounts = Amounts::new(Profile::Anthropic);
-        assert!((of(&amounts, Dimension::OutputTokens) - 2_000.0).abs() < 1e-9);
-        for _ in 0..2_000 {
-            amounts.succeeded(300);
+        assert_eq!(amounts.of(Dimension::OutputTokens, COST), Amount { expected: 2_000.0, at_once: 0.0 });
+        for tokens in [100, 200, 600] {
+            amounts.succeeded(tokens);
         }
-        assert!((of(&amounts, Dimension::OutputTokens) - 300.0).abs() < 1e-9);
-        assert_eq!(amounts.correction(Dimension::OutputTokens, COST, 100), Some(-200.0));
-        assert!((of(&amounts, Dimension::InputTokens) - 200.0).abs() < 1e-9);
+        assert_eq!(amounts.of(Dimension::OutputTokens, COST), Amount { expected: 300.0, at_once: 0.0 });
+        assert_eq!(amounts.of(Dimension::InputTokens, COST), Amount::at_once(200.0));
+    }
+
+    #[test]
+    fn a_mean_follows_what_requests_have_become_and_is_remembered_as_a_number() {
+        let mut mean = Mean::default();
+        (0..10_000).for_each(|_| mean.add(100.0));
+        (0..3_000).for_each(|_| mean.add(200.0));
+        assert!((mean.mean.unwrap() - 200.0).abs() < 1.0, "{mean:?}");
+        let read: Mean = serde_json::from_value(serde_json::to_value(mean).unwrap()).unwrap();
+        assert_eq!((read.mean, read.of), (mean.mean, FOLLOWED));
     }
 }

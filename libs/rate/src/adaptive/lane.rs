@@ -10,8 +10,11 @@
 mod climb;
 mod closing;
 mod memory;
+mod produced;
 mod round;
 
+use super::amount::{Amount, Charging};
+use super::charged::Charged;
 use super::delay::VerdictDelay;
 use super::recent::Recent;
 use super::shut::Shut;
@@ -23,6 +26,8 @@ pub(super) use memory::LaneRecord;
 
 /// How late a timer may wake without losing throughput, in seconds.
 const TICK: f64 = 0.005;
+/// ... and where answers are charged as they are produced: short ones give back what was expected of them.
+const RETURNS: f64 = 0.25;
 /// Requests per second at the start.
 const START: f64 = 4.0;
 /// A lane that is idle for more than this share of the time is bound by something else, and does not grow. Where
@@ -48,6 +53,8 @@ pub(super) struct Lane {
     /// Units of a request on average.
     unit: f64,
     slots: Slots,
+    /// Where answers are charged as they are produced: what was charged when.
+    charged: Option<Charged>,
     recent: Recent,
     delay: VerdictDelay,
     /// When the next request may go, as far as pacing is concerned.
@@ -97,8 +104,17 @@ enum Stage {
     Shut(Shut),
 }
 
+/// A request that was refused.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Refusal {
+    pub(super) sent_at: f64,
+    pub(super) amount: Amount,
+    /// The wait that the provider asks for in seconds.
+    pub(super) wait: Option<f64>,
+}
+
 impl Lane {
-    pub(super) fn new(tuning: Tuning, bound: f64, unit: f64, now: f64) -> Self {
+    pub(super) fn new(tuning: Tuning, bound: f64, unit: f64, charging: Charging, now: f64) -> Self {
         Self {
             tuning,
             bound,
@@ -107,6 +123,7 @@ impl Lane {
             rate: (START * unit).min(bound),
             unit,
             slots: Slots::new(),
+            charged: (charging == Charging::AsProduced).then(|| Charged::new(Slots::new())),
             recent: Recent::default(),
             delay: VerdictDelay::default(),
             free_at: now,
@@ -155,10 +172,14 @@ impl Lane {
         }
     }
 
-    /// A request of this many units has gone out.
-    pub(super) fn sent(&mut self, now: f64, units: f64) {
+    /// A request that takes this much has gone out.
+    pub(super) fn sent(&mut self, now: f64, amount: Amount) {
+        let units = amount.expected;
         self.slots.sent(now, units);
         self.recent.sent(now, units);
+        if let Some(charged) = &mut self.charged {
+            charged.add(now, amount.at_once);
+        }
         self.admitted += units;
         let lost = (now - TICK - self.free_at.max(self.held_at)).max(0.0);
         let passed = now - self.sent_at;
@@ -172,7 +193,7 @@ impl Lane {
         }
         self.sent_at = now;
         self.held_at = now;
-        self.free_at = self.free_at.max(now - TICK) + units / self.pace(now);
+        self.free_at = self.free_at.max(now - self.behind()) + units / self.pace(now);
         match &mut self.stage {
             Stage::Shut(shut) => shut.sent(now),
             Stage::Starting => self.spend_allowance(now),
@@ -187,10 +208,20 @@ impl Lane {
         if used + self.unit / 2.0 <= self.rate * window.length { now } else { next }
     }
 
+    /// By how many seconds a request may be late and those after it still be in time.
+    fn behind(&self) -> f64 {
+        if self.charged.is_some() { RETURNS } else { TICK }
+    }
+
     fn pace(&mut self, now: f64) -> f64 {
         let Some(window) = self.window else { return self.rate };
         let (used, _) = self.slots.within(now, window.length);
-        if used < BEHIND * self.rate * window.length { CATCH_UP * self.rate } else { self.rate }
+        let behind = 1.0 - used / (self.rate * window.length);
+        if self.charged.is_some() {
+            // What was missed comes back as a gap a window later. Caught up with evenly, it fades.
+            return self.rate * (1.0 + behind.clamp(0.0, CATCH_UP - 1.0));
+        }
+        if behind > 1.0 - BEHIND { CATCH_UP * self.rate } else { self.rate }
     }
 
     fn top(&self) -> f64 {

@@ -1,6 +1,6 @@
 //! How fast the rate rises while nothing is refused.
 
-use super::super::window::MINUTE;
+use super::super::window::{MINUTE, Window};
 use super::{Lane, Stage};
 
 /// Seconds in which the rate doubles while the allowance lasts, and while it is below what the provider states.
@@ -14,6 +14,8 @@ const LAST_STEP: f64 = 0.01;
 const HALF_LIFE: f64 = 120.0;
 /// The share of all requests that may be refused at the edge.
 const REFUSED_SHARE: f64 = 0.004;
+/// ... where answers are charged as they are produced. Their lengths scatter, so the edge is less sharp.
+const REFUSED_WHILE_PRODUCED: f64 = 0.007;
 /// Growth per second on the way back to an edge that is known.
 const RETURN: f64 = 0.02;
 /// A rate below this share of the ceiling is on its way back.
@@ -38,6 +40,8 @@ const SLIDING_PROOF: f64 = 1.002;
 /// How long a sliding window is held, and is probed, at least and at most, in seconds.
 const SLIDING_HOLD: f64 = 20.0;
 const SLIDING_PROBE: f64 = 15.0;
+/// A window that answers overdraw stays used up for what was under way: no more than this share of the time.
+const USED_UP_SHARE: f64 = 0.01;
 /// Where the verdict on a whole window is late, by this many seconds.
 const LATE: f64 = 2.0;
 
@@ -69,13 +73,15 @@ impl Lane {
 
     /// The share by which the rate steps back from the edge.
     pub(super) fn step_back(&self, now: f64) -> f64 {
-        (FIRST_STEP * (-(now - self.regime_since) / HALF_LIFE).exp2()).max(LAST_STEP)
+        let least = LAST_STEP.max(self.scatter(MINUTE));
+        (FIRST_STEP * (-(now - self.regime_since) / HALF_LIFE).exp2()).max(least)
     }
 
     /// Seconds meant to lie between two visits of the edge.
     pub(super) fn period(&self) -> f64 {
         let rate = self.rate / self.unit;
-        (self.per_round / (REFUSED_SHARE * rate)).clamp(10.0, (40.0 / rate).clamp(75.0, 240.0))
+        let share = if self.charged.is_some() { REFUSED_WHILE_PRODUCED } else { REFUSED_SHARE };
+        (self.per_round / (share * rate)).clamp(10.0, (40.0 / rate).clamp(75.0, 240.0))
     }
 
     /// Whether the rate is rising faster than the edge would be visited.
@@ -139,7 +145,8 @@ impl Lane {
 
     /// Begins to probe a window when it is time, and to search when it holds more than it did.
     fn look_for_more(&mut self, now: f64) {
-        let period = self.period();
+        let Some(Window { held, .. }) = self.window else { return };
+        let period = self.period().max(self.recovery(held) / USED_UP_SHARE);
         let Some(window) = &mut self.window else { return };
         // A window that opens at even intervals is used up at its end only, so a whole one is probed.
         let (hold, probe) = if window.slides {

@@ -53,6 +53,9 @@ impl Lane {
         }
         shut.refused(now, f64::NAN, retry_after);
         self.stage = Stage::Shut(shut);
+        if let Some(charged) = &mut self.charged {
+            charged.shut(now, from);
+        }
         self.cut_at = now;
         self.clean_since = now;
         Turn { at: before, to: self.rate, why: Why::Closed }
@@ -66,7 +69,11 @@ impl Lane {
         self.cut_at = ping;
         self.clean_since = ping;
         self.returning = false;
-        if closed_for > LONGEST_CLOSURE {
+        if let Some(charged) = &mut self.charged {
+            charged.reopened();
+            // No window, but a bucket that was overdrawn by that much.
+            self.window = self.window.filter(|_| closed_for <= LONGEST_CLOSURE);
+        } else if closed_for > LONGEST_CLOSURE {
             self.start_over(now, ping);
             return Turn {
                 at: before,
@@ -75,7 +82,9 @@ impl Lane {
             };
         }
         let length = Window::length_of(closed_for, self.window);
-        let is_window = closed_for > WINDOW_CLOSURE + 2.0 * self.unit / self.held_in(length);
+        let held = self.held_in(length);
+        let explained = WINDOW_CLOSURE + 2.0 * self.unit / held + self.recovery(held);
+        let is_window = (explained..=LONGEST_CLOSURE).contains(&closed_for);
         if self.window.is_some() || is_window {
             if self.window.is_none() {
                 self.regime_since = now;
@@ -84,6 +93,8 @@ impl Lane {
             if let Some(window) = &mut self.window {
                 window.opened(shut.since, ping);
             }
+        } else if self.charged.is_some() {
+            self.recovered(now, closed_for);
         } else {
             self.emptied(now, shut, ping);
         }
@@ -144,9 +155,13 @@ impl Lane {
     }
 
     /// What was admitted until the window was used up, in units a second: all that counted at the last refusal.
-    fn held_in(&self, length: f64) -> f64 {
+    pub(super) fn held_in(&self, length: f64) -> f64 {
         let until = self.refused_at + SLOT;
-        self.slots.tally(until - length, until).admitted().max(self.unit) / length
+        let held = match &self.charged {
+            Some(charged) => charged.between(until - length, until),
+            None => self.slots.tally(until - length, until).admitted(),
+        };
+        held.max(self.unit) / length
     }
 
     /// Goes on with what the window was just seen to hold.
@@ -158,7 +173,8 @@ impl Lane {
         let since = same.map_or(now, |window| window.since);
         self.ceiling = Some(held);
         self.window = Some(Window { length, held, since, slides, opened_at, probing: None, searching: None });
-        self.set_rate(now, HELD * held);
+        let scatter = self.scatter(length);
+        self.set_rate(now, (HELD - scatter) * held);
     }
 
     /// Time has passed.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::amount::{Amount, Charging};
+use super::super::charged::Charged;
 use super::super::tuning::Tuning;
 use super::super::turn::{Turn, Why};
 use super::super::window::MINUTE;
@@ -35,9 +37,21 @@ impl Lane {
     }
 
     /// What a request used turned out to differ from what it was expected to use.
-    pub(in super::super) fn correct(&mut self, sent_at: f64, difference: f64) {
+    pub(in super::super) fn correct(&mut self, now: f64, sent_at: f64, difference: f64) {
+        if self.free_at > now {
+            // Until now it was the lane that kept requests from going.
+            self.held_at = now;
+        }
         self.slots.correct(sent_at, difference);
         self.free_at += difference / self.rate;
+    }
+
+    /// A request was refused for another quantity: it has used up nothing of this one.
+    pub(in super::super) fn undo(&mut self, now: f64, sent_at: f64, amount: Amount) {
+        self.correct(now, sent_at, -amount.expected);
+        if let Some(charged) = &mut self.charged {
+            charged.add(sent_at, -amount.at_once);
+        }
     }
 
     /// The provider states this limit, or none that can be believed.
@@ -84,10 +98,11 @@ impl Lane {
     }
 
     /// A lane for another quantity, of which a request uses `unit`, that begins now with what is known of this one.
-    pub(in super::super) fn beside(&self, bound: f64, unit: f64, now: f64) -> Self {
+    pub(in super::super) fn beside(&self, bound: f64, unit: f64, charging: Charging, now: f64) -> Self {
         let factor = unit / self.unit;
-        let mut lane = Self::new(self.tuning, bound, unit, now);
+        let mut lane = Self::new(self.tuning, bound, unit, charging, now);
         lane.slots = self.slots.scaled(factor);
+        lane.charged = lane.charged.map(|_| Charged::new(lane.slots.clone()));
         lane.delay = self.delay;
         lane.stage = Stage::Riding;
         lane.allowance = 0.0;
@@ -100,10 +115,16 @@ impl Lane {
     }
 
     /// Goes on below the rate of the record; what cannot be a rate is forgotten.
-    pub(in super::super) fn restore(record: LaneRecord, tuning: Tuning, bound: f64, now: f64) -> Self {
+    pub(in super::super) fn restore(
+        record: LaneRecord,
+        tuning: Tuning,
+        bound: f64,
+        charging: Charging,
+        now: f64,
+    ) -> Self {
         let sane = |value: f64| value.is_finite() && value > 0.0;
         let unit = if sane(record.unit) { record.unit } else { 1.0 };
-        let mut lane = Self::new(tuning, bound, unit, now);
+        let mut lane = Self::new(tuning, bound, unit, charging, now);
         if sane(record.rate) {
             lane.remember(now, record.rate);
             lane.ceiling = record.ceiling.filter(|ceiling| sane(*ceiling));

@@ -4,7 +4,7 @@ use super::super::recent::Recent;
 use super::super::slots::SLOT;
 use super::super::turn::{Turn, Why};
 use super::super::window::MINUTE;
-use super::{Lane, Stage};
+use super::{Lane, Refusal, Stage};
 
 /// Verdicts that a round needs to be read.
 const READABLE: f64 = 8.0;
@@ -33,17 +33,15 @@ impl Lane {
         self.rate * self.delay.until_known() < READABLE * self.unit
     }
 
-    /// A request was refused, with the wait that the provider asks for in seconds.
-    pub(in super::super) fn refused(
-        &mut self,
-        now: f64,
-        sent_at: f64,
-        units: f64,
-        retry_after: Option<f64>,
-    ) -> Option<Turn> {
-        self.slots.refused(sent_at, units);
+    /// A request was refused.
+    pub(in super::super) fn refused(&mut self, now: f64, refusal: Refusal) -> Option<Turn> {
+        let Refusal { sent_at, amount, wait: retry_after, .. } = refusal;
+        self.slots.refused(sent_at, amount.expected);
+        if let Some(charged) = &mut self.charged {
+            charged.add(sent_at, -amount.at_once);
+        }
         self.recent.refused(sent_at);
-        self.admitted -= units;
+        self.admitted -= amount.expected;
         self.delay.observe(now - sent_at);
         self.refused_at = self.refused_at.max(sent_at);
         self.in_round += 1.0;
@@ -51,6 +49,9 @@ impl Lane {
         if riding && sent_at > self.cut_at && self.is_full_of_earlier(now) {
             self.slide(now);
             return Some(self.shut(now, sent_at, retry_after));
+        }
+        if riding && self.charged.is_some() {
+            return (sent_at > self.cut_at).then(|| self.overdrawn(now, refusal));
         }
         match self.stage {
             Stage::Shut(ref mut shut) => {
