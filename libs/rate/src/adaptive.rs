@@ -13,6 +13,7 @@ mod amount;
 mod charged;
 mod delay;
 mod lane;
+mod phase;
 mod recent;
 mod shut;
 mod slots;

@@ -16,6 +16,7 @@ mod round;
 use super::amount::{Amount, Charging};
 use super::charged::Charged;
 use super::delay::VerdictDelay;
+use super::phase;
 use super::recent::Recent;
 use super::shut::Shut;
 use super::slots::Slots;
@@ -59,6 +60,8 @@ pub(super) struct Lane {
     delay: VerdictDelay,
     /// When the next request may go, as far as pacing is concerned.
     free_at: f64,
+    /// By how many seconds it goes later than that.
+    offset: f64,
     /// The last moment at which the lane itself kept requests from going.
     held_at: f64,
     sent_at: f64,
@@ -127,6 +130,7 @@ impl Lane {
             recent: Recent::default(),
             delay: VerdictDelay::default(),
             free_at: now,
+            offset: 0.0,
             held_at: now,
             sent_at: now,
             idle: 0.0,
@@ -157,7 +161,7 @@ impl Lane {
     pub(super) fn free_at(&mut self, now: f64) -> f64 {
         let at = match self.stage {
             Stage::Shut(shut) => shut.next_at.max(self.free_at),
-            _ => self.free_at.max(self.room_at(now)),
+            _ => self.leaves_at().max(self.room_at(now)),
         };
         self.held_at = self.held_at.max(at.min(now));
         at
@@ -181,7 +185,7 @@ impl Lane {
             charged.add(now, amount.at_once);
         }
         self.admitted += units;
-        let lost = (now - TICK - self.free_at.max(self.held_at)).max(0.0);
+        let lost = (now - TICK - self.leaves_at().max(self.held_at)).max(0.0);
         let passed = now - self.sent_at;
         if passed > 0.0 {
             let weight = 1.0 - (-passed / (4.0 * self.spacing()).max(1.0)).exp();
@@ -193,12 +197,20 @@ impl Lane {
         }
         self.sent_at = now;
         self.held_at = now;
-        self.free_at = self.free_at.max(now - self.behind()) + units / self.pace(now);
+        self.free_at = self.free_at.max(now - self.behind() - self.offset) + units / self.pace(now);
+        // A round is read from requests that go evenly.
+        let riding = matches!(self.stage, Stage::Riding);
+        self.offset = if riding { phase::offset(now, self.rate / self.unit) } else { 0.0 };
         match &mut self.stage {
             Stage::Shut(shut) => shut.sent(now),
             Stage::Starting => self.spend_allowance(now),
             Stage::Riding | Stage::Reading { .. } => {}
         }
+    }
+
+    /// When the next request leaves, as far as pacing is concerned.
+    fn leaves_at(&self) -> f64 {
+        self.free_at + self.offset
     }
 
     /// When the window has room for another request.
