@@ -173,7 +173,7 @@ impl Provider {
         let route = self.routing.of(model).ok_or_else(|| PrepareError::ModelNotFound(model.into()))?;
         let uri = route.uri(model).map_err(|_| PrepareError::NoAddress(model.into()))?;
         Ok(PreparedRequest {
-            id: composed.id.to_owned(),
+            id: composed.id.to_raw_value(),
             uri,
             output_bound: output_bound(&composed.body),
             body: composed.body,

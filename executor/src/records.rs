@@ -181,7 +181,7 @@ mod tests {
     fn the_record_of_the_longest_line_and_answer_is_not_too_long() {
         const LINE: usize = 1 << 20;
         let id = RawValue::from_string(format!("\"{}\"", "x".repeat(LINE - 2))).unwrap();
-        let name = LineName { ordinal: Ordinal::MAX, id: Some(&id) };
+        let name = LineName { ordinal: Ordinal::MAX, id: Some((&*id).into()) };
         let body = format!("\"{}\"", "y".repeat(LONGEST_ANSWER - 2));
         let attempt =
             Attempt { at_ms: u64::MAX, status: Some(500), code: "z".repeat(100), latency_ms: u64::MAX };

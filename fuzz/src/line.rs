@@ -4,9 +4,9 @@ use std::{sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
 use penstock_batchfile::{
-    Affinity, Body, DecodedId, Endpoint, Format, LineName, Ordinal, OutcomeKind, Position, RawId, RecordHead,
-    RecordWriter, Rejection, RejectionCode, Request, Rules, SYSTEM_PROMPT_PREFIX_BYTES, Undone, parse,
-    parse_validated, read_record, splice_model,
+    Affinity, Body, DecodedId, Endpoint, Format, Json, LineName, Ordinal, OutcomeKind, Position, RawId,
+    RecordHead, RecordWriter, Rejection, RejectionCode, Request, Rules, SYSTEM_PROMPT_PREFIX_BYTES, Undone,
+    parse, parse_validated, read_record, splice_model,
 };
 use penstock_executor::provider::Provider;
 use penstock_job::{
@@ -115,7 +115,7 @@ fn accepted(line: &[u8], request: &Request<'_>, job: &Job) {
 }
 
 /// The record of a line carries its id as it stands in the line.
-fn recorded(line: &[u8], id: &RawValue, format: Format) {
+fn recorded(line: &[u8], id: Json<'_>, format: Format) {
     let writer = RecordWriter::new(format, "0123456789abcdef", 3);
     let name = LineName { ordinal: ORDINAL, id: Some(id) };
     let mut record = Vec::new();
@@ -160,6 +160,6 @@ fn refused(line: &[u8], rejection: &Rejection, rules: Rules) {
     let position = Position { ordinal: ORDINAL, ..Position::START };
     let mut record = Vec::new();
     RecordWriter::new(rules.format, "", 0).rejected(position, id, rejection, &mut record);
-    let expected = RecordHead { ordinal: ORDINAL, outcome: OutcomeKind::Rejected, id: id.map(RawValue::get) };
+    let expected = RecordHead { ordinal: ORDINAL, outcome: OutcomeKind::Rejected, id: id.map(Json::get) };
     assert_eq!(read_record(&record, rules.format).ok(), Some(expected));
 }

@@ -108,7 +108,7 @@ impl Attempter {
                 return self.unsendable(&task, name, &error, reservation).await;
             }
         };
-        let name = LineName { ordinal: task.ordinal, id: Some(&request.id) };
+        let name = LineName { ordinal: task.ordinal, id: Some((&*request.id).into()) };
         // A body made of the line is a copy of it: one of the two is enough to hold.
         drop(line);
         self.board.sent.fetch_add(1, Relaxed);

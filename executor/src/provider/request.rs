@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use penstock_batchfile::{Body, Rejection, Rules, parse, parse_validated, splice_model};
+use penstock_batchfile::{Body, Json, Rejection, Rules, parse, parse_validated, splice_model};
 use penstock_job::CanonicalSpec;
-use serde_json::value::RawValue;
 
 use super::{dialect::Dialect, frame::Frame};
 
@@ -26,7 +25,7 @@ pub(super) struct Composer {
 /// A body that is ready to be sent.
 #[derive(Debug)]
 pub(super) struct Composed<'a> {
-    pub(super) id: &'a RawValue,
+    pub(super) id: Json<'a>,
     pub(super) model: Cow<'a, str>,
     pub(super) body: Bytes,
     pub(super) input_tokens: u32,

@@ -3,7 +3,6 @@
 //! Owns no format: each record takes what it has a place for.
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::{Attempt, Json, Ordinal};
 
@@ -14,7 +13,7 @@ pub struct LineName<'a> {
     pub ordinal: Ordinal,
     /// Its id's token, see [`RawId::token`](crate::RawId::token). `None` when it could not be read or the input is
     /// lost.
-    pub id: Option<&'a RawValue>,
+    pub id: Option<Json<'a>>,
 }
 
 /// An answer to a line. Each format's record takes from it what it has a place for.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use thiserror::Error;
 
-use crate::{Content, Endpoint, Format, Line, json::text_of, members::Members};
+use crate::{Content, Endpoint, Format, Json, Line, members::Members};
 
 /// After so many lines that say nothing, reading on would not help.
 const LINES: u32 = 100;
@@ -82,7 +82,7 @@ fn detected_in(line: &[u8]) -> Option<Detected> {
         [false, true, ..] | [false, false, false, true] => Format::OpenAi,
         [..] => return None,
     };
-    let url = url.filter(|_| format == Format::OpenAi).and_then(|url| text_of(url.get()));
+    let url = url.filter(|_| format == Format::OpenAi).and_then(Json::text);
     Some(Detected { format, endpoint: url.and_then(|url| url.parse().ok()) })
 }
 

@@ -2,18 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
-use crate::{
-    Format, Rejection,
-    json::{kind_of, text_of},
-    members::Members,
-};
+use crate::{Format, Json, Rejection, json::kind_of, members::Members};
 
 /// A line's id as its JSON token stands in the input, known to be valid for the line's format.
 #[derive(Debug, Clone)]
 pub struct RawId<'a> {
-    token: &'a RawValue,
+    token: Json<'a>,
     decoded: DecodedId<'a>,
 }
 
@@ -43,7 +37,7 @@ impl<'a> RawId<'a> {
     }
 
     /// Checks an id token.
-    pub(crate) fn new(value: &'a RawValue, format: Format) -> Result<Self, Rejection> {
+    pub(crate) fn new(value: Json<'a>, format: Format) -> Result<Self, Rejection> {
         let decoded = match format {
             Format::Prompts => integer(value)?,
             Format::OpenAi => text(value)?,
@@ -56,8 +50,8 @@ impl<'a> RawId<'a> {
         self.token.get()
     }
 
-    /// The same as a JSON value, as records take it; `to_owned` makes it a `Box<RawValue>`.
-    pub fn token(&self) -> &'a RawValue {
+    /// The same as a JSON value, as records take it.
+    pub fn token(&self) -> Json<'a> {
         self.token
     }
 
@@ -67,7 +61,7 @@ impl<'a> RawId<'a> {
     }
 }
 
-fn integer(value: &RawValue) -> Result<DecodedId<'_>, Rejection> {
+fn integer(value: Json<'_>) -> Result<DecodedId<'_>, Rejection> {
     const NAME: &str = Format::Prompts.id_name();
     const RANGE: std::ops::RangeInclusive<i128> = i64::MIN as i128..=u64::MAX as i128;
     let token = value.get();
@@ -83,12 +77,12 @@ fn integer(value: &RawValue) -> Result<DecodedId<'_>, Rejection> {
     }
 }
 
-fn text(value: &RawValue) -> Result<DecodedId<'_>, Rejection> {
+fn text(value: Json<'_>) -> Result<DecodedId<'_>, Rejection> {
     const NAME: &str = Format::OpenAi.id_name();
     if kind_of(value) != "a string" {
         return Err(Rejection::invalid_type(NAME, "a string", kind_of(value)));
     }
-    match text_of(value.get()) {
+    match value.text() {
         Some(text) if text.is_empty() => {
             Err(Rejection::invalid_id(NAME, "is empty; write a string that no other line has"))
         }
@@ -105,8 +99,7 @@ mod tests {
     use crate::RejectionCode;
 
     fn check(token: &str, format: Format) -> Result<DecodedId<'static>, RejectionCode> {
-        let value: &RawValue = serde_json::from_str(token).unwrap();
-        match RawId::new(value, format) {
+        match RawId::new(Json::parse(token).unwrap(), format) {
             Ok(id) => {
                 assert_eq!(id.raw(), token);
                 Ok(match id.decoded {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+
+use crate::Json;
 
 /// What kind of JSON value a token is, with its article, for messages.
-pub(crate) fn kind_of(value: &RawValue) -> &'static str {
+pub(crate) fn kind_of(value: Json<'_>) -> &'static str {
     match value.get().as_bytes().first() {
         Some(b'"') => "a string",
         Some(b'{') => "an object",
@@ -40,10 +41,6 @@ pub(crate) fn append(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    fn token(text: &str) -> &RawValue {
-        serde_json::from_str(text).unwrap()
-    }
-
     #[test]
     fn each_kind_of_value_is_told_by_its_article() {
         let kinds = [
@@ -57,7 +54,7 @@ mod tests {
             ("0.5", "a number"),
         ];
         for (text, kind) in kinds {
-            assert_eq!(kind_of(token(text)), kind);
+            assert_eq!(kind_of(Json::parse(text).unwrap()), kind);
         }
     }
 

@@ -4,14 +4,19 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
+
+use crate::{Json, json::text_of, scan};
 
 /// The members of an object that were asked for, as they stand in the text.
 #[derive(Debug)]
 pub(crate) struct Members<'a, const N: usize> {
     /// In the order of the names; the first where a name stands twice. `null` is a value, not an absence.
-    pub(crate) values: [Option<&'a RawValue>; N],
+    pub(crate) values: [Option<Json<'a>>; N],
     /// The first of the names that stands twice.
     pub(crate) duplicate: Option<&'static str>,
     /// The first member that was not asked for.
@@ -23,10 +28,38 @@ impl<'a, const N: usize> Members<'a, N> {
     ///
     /// The error is of the category `Data` when the text is JSON of another kind.
     pub(crate) fn read(text: &'a str, names: &'static [&'static str; N]) -> serde_json::Result<Self> {
+        let mut members = Self::none();
+        let scanned = scan::each_member(text, |name, value| {
+            members.take(names, text_of(name)?, Json::part(value));
+            Some(())
+        });
+        match scanned {
+            Some(_) => Ok(members),
+            None => Self::parse(text, names),
+        }
+    }
+
+    /// The same by the parser, which knows what is wrong where something is.
+    pub(crate) fn parse(text: &'a str, names: &'static [&'static str; N]) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let members = Named(names).deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(members)
+    }
+
+    fn none() -> Self {
+        Self { values: [None; N], duplicate: None, unknown: None }
+    }
+
+    fn take(&mut self, names: &'static [&'static str; N], name: Cow<'a, str>, value: Json<'a>) {
+        let Some(index) = names.iter().position(|known| *known == name) else {
+            self.unknown.get_or_insert(name);
+            return;
+        };
+        match &mut self.values[index] {
+            Some(_) => self.duplicate = self.duplicate.or(Some(names[index])),
+            absent => *absent = Some(value),
+        }
     }
 }
 
@@ -50,64 +83,17 @@ impl<'de, const N: usize> Visitor<'de> for Named<N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Members { values: [None; N], duplicate: None, unknown: None };
-        while let Some(key) = map.next_key_seed(KeyAmong(self.0))? {
-            match key {
-                Key::Known(index) => {
-                    let value = map.next_value()?;
-                    match &mut members.values[index] {
-                        Some(_) => members.duplicate = members.duplicate.or(Some(self.0[index])),
-                        absent => *absent = Some(value),
-                    }
-                }
-                Key::Unknown(name) => {
-                    map.next_value::<IgnoredAny>()?;
-                    members.unknown.get_or_insert(name);
-                }
-            }
+        let mut members = Members::none();
+        while let Some(Name(name)) = map.next_key()? {
+            members.take(self.0, name, map.next_value::<&RawValue>()?.into());
         }
         Ok(members)
     }
 }
 
-/// A member's name: its place among the known names, or itself.
-enum Key<'a> {
-    Known(usize),
-    Unknown(Cow<'a, str>),
-}
-
-/// Deserializes a member's name.
-struct KeyAmong(&'static [&'static str]);
-
-impl KeyAmong {
-    fn known(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|known| *known == name)
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for KeyAmong {
-    type Value = Key<'de>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KeyAmong {
-    type Value = Key<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a member's name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(self.known(name).map_or(Key::Unknown(Cow::Borrowed(name)), Key::Known))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(self.known(name).map_or_else(|| Key::Unknown(Cow::Owned(name.to_owned())), Key::Known))
-    }
-}
+/// A member's name, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
@@ -121,7 +107,7 @@ mod tests {
     fn members_are_found_in_any_order_and_kept_as_written() {
         let members = read(r#" {"x":[1, 2],"body":{ "a" : 1e2 },"i\u0064":null} "#).unwrap();
         assert_eq!(
-            members.values.map(|value| value.map(RawValue::get)),
+            members.values.map(|value| value.map(Json::get)),
             [Some("null"), Some(r#"{ "a" : 1e2 }"#)]
         );
         assert_eq!(members.unknown.as_deref(), Some("x"));
@@ -131,7 +117,7 @@ mod tests {
     #[test]
     fn the_first_of_two_members_with_one_name_is_kept_and_the_name_reported() {
         let members = read(r#"{"id":1,"body":2,"body":3,"id":4}"#).unwrap();
-        assert_eq!(members.values.map(|value| value.map(RawValue::get)), [Some("1"), Some("2")]);
+        assert_eq!(members.values.map(|value| value.map(Json::get)), [Some("1"), Some("2")]);
         assert_eq!(members.duplicate, Some("body"));
     }
 

@@ -7,11 +7,10 @@
 mod shape;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use self::shape::{OpenAiError, OpenAiErrorCause, OpenAiResponse, PromptError, PromptErrorCause};
 use crate::{
-    Attempt, Failure, Format, HttpAnswer, LineName, OutcomeKind, Position, Rejection, Success, Undone,
+    Attempt, Failure, Format, HttpAnswer, Json, LineName, OutcomeKind, Position, Rejection, Success, Undone,
     json::append,
 };
 
@@ -37,7 +36,7 @@ impl RecordWriter {
     /// The record of a line that was answered. Every line of a good job has one, so it is put together from its pieces.
     pub fn succeeded(&self, line: LineName<'_>, success: &Success<'_>, out: &mut Vec<u8>) {
         let start = out.len();
-        let id = line.id.map_or("null", RawValue::get);
+        let id = line.id.map_or("null", Json::get);
         let response = success.response.get();
         match self.format {
             Format::Prompts => {
@@ -89,7 +88,7 @@ impl RecordWriter {
     pub fn rejected(
         &self,
         position: Position,
-        id: Option<&RawValue>,
+        id: Option<Json<'_>>,
         rejection: &Rejection,
         out: &mut Vec<u8>,
     ) {
@@ -216,8 +215,8 @@ mod tests {
 
     const IDENTITY: &str = "0123456789abcdef";
 
-    fn token(text: &str) -> &RawValue {
-        serde_json::from_str(text).unwrap()
+    fn token(text: &str) -> Json<'_> {
+        Json::parse(text).unwrap()
     }
 
     fn written(format: Format, write: impl FnOnce(&RecordWriter, &mut Vec<u8>)) -> String {
@@ -226,13 +225,13 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    fn line(id: &RawValue) -> LineName<'_> {
+    fn line(id: Json<'_>) -> LineName<'_> {
         LineName { ordinal: Ordinal::new(6), id: Some(id) }
     }
 
-    fn success(response: &RawValue) -> Success<'_> {
+    fn success(response: Json<'_>) -> Success<'_> {
         Success {
-            response: response.into(),
+            response,
             status_code: 200,
             request_id: Some("req_1"),
             tokens: Tokens { input: Some(9), output: None },

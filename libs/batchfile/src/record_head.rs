@@ -1,10 +1,8 @@
 //! Reads back what a record says about its line, and that the record is whole.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::{Format, Ordinal, OutcomeKind, json::string_content, members::Members};
+use crate::{Format, Json, Ordinal, OutcomeKind, members::Members};
 
 /// What a record says about its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,16 +110,16 @@ fn token(text: &[u8]) -> Option<(&str, &[u8])> {
 /// Only successes are without `outcome`; they have a response instead.
 fn head<'a>(
     ordinal: Ordinal,
-    id: Option<&'a RawValue>,
+    id: Option<Json<'a>>,
     format: Format,
-    outcome: Option<&RawValue>,
-    response: Option<&RawValue>,
+    outcome: Option<Json<'_>>,
+    response: Option<Json<'_>>,
 ) -> Result<RecordHead<'a>, RecordError> {
     let id = id.ok_or(RecordError::Member(format.id_name()))?;
     let outcome = match (outcome, response) {
         (None, Some(_)) => OutcomeKind::Succeeded,
         (None, None) => return Err(RecordError::Member("response")),
-        (Some(outcome), _) => match OutcomeKind::deserialize(outcome) {
+        (Some(outcome), _) => match serde_json::from_str(outcome.get()) {
             Ok(OutcomeKind::Succeeded) | Err(_) => return Err(RecordError::Member("outcome")),
             Ok(outcome) => outcome,
         },
@@ -132,7 +130,7 @@ fn head<'a>(
 fn members<'a, const N: usize>(
     text: &'a str,
     names: &'static [&'static str; N],
-) -> Result<[Option<&'a RawValue>; N], RecordError> {
+) -> Result<[Option<Json<'a>>; N], RecordError> {
     let members = Members::read(text, names)?;
     match members.duplicate {
         Some(name) => Err(RecordError::Member(name)),
@@ -140,13 +138,13 @@ fn members<'a, const N: usize>(
     }
 }
 
-fn number(value: &RawValue) -> Option<Ordinal> {
+fn number(value: Json<'_>) -> Option<Ordinal> {
     value.get().parse().ok().map(Ordinal::new)
 }
 
 /// The ordinal at the end of `batch_req_<identity>_<epoch>_<ordinal>`.
-fn ordinal_in_name(name: &RawValue) -> Option<Ordinal> {
-    let (_, ordinal) = string_content(name.get())?.strip_prefix("batch_req_")?.rsplit_once('_')?;
+fn ordinal_in_name(name: Json<'_>) -> Option<Ordinal> {
+    let (_, ordinal) = name.string_content()?.strip_prefix("batch_req_")?.rsplit_once('_')?;
     ordinal.parse().ok().map(Ordinal::new)
 }
 
@@ -266,10 +264,10 @@ mod tests {
             cut in any::<prop::sample::Index>(),
         ) {
             let id = id.map(|id| serde_json::value::to_raw_value(&id).unwrap());
-            let line = LineName { ordinal: Ordinal::new(ordinal), id: id.as_deref() };
+            let line = LineName { ordinal: Ordinal::new(ordinal), id: id.as_deref().map(Json::from) };
             let record = written(format, line, outcome, &text, request_id.as_deref());
             prop_assert_eq!(record.iter().position(|byte| *byte == b'\n'), Some(record.len() - 1));
-            let head = RecordHead { ordinal: line.ordinal, outcome, id: id.as_deref().map(RawValue::get) };
+            let head = RecordHead { ordinal: line.ordinal, outcome, id: line.id.map(Json::get) };
             prop_assert_eq!(read_record(&record, format).unwrap(), head);
             prop_assert_eq!(read_written_record(&record, format).unwrap(), head);
             let torn = &record[..cut.index(record.len() - 1)];

@@ -4,10 +4,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use crate::{
-    Endpoint, Format, RawId, Rejection,
+    Endpoint, Format, Json, RawId, Rejection,
     json::{kind_of, text_of},
     members::Members,
     skim,
@@ -62,7 +60,7 @@ pub fn parse<'a>(line: &'a [u8], rules: &Rules) -> Result<Request<'a>, Rejection
 /// no such line, and [`parse`] says why.
 pub fn parse_validated<'a>(line: &'a [u8], rules: &Rules) -> Option<Request<'a>> {
     let text = str::from_utf8(line).ok()?;
-    let id_of = |token: &'a str| RawId::new(serde_json::from_str(token).ok()?, rules.format).ok();
+    let id_of = |token: &'a str| RawId::new(Json::parse(token)?, rules.format).ok();
     let is = |kind: char| move |token: &&str| token.starts_with(kind);
     let (id, model, body) = match rules.format {
         Format::Prompts => {
@@ -113,7 +111,7 @@ fn line_members<'a, const N: usize>(
     text: &'a str,
     names: &'static [&'static str; N],
     strict: bool,
-) -> Result<[Option<&'a RawValue>; N], Rejection> {
+) -> Result<[Option<Json<'a>>; N], Rejection> {
     let members = Members::read(text, names).map_err(|error| Rejection::unreadable(&error))?;
     if let Some(name) = members.duplicate {
         return Err(Rejection::duplicate_key(name));
@@ -124,7 +122,7 @@ fn line_members<'a, const N: usize>(
     }
 }
 
-fn expect_kind(value: &RawValue, name: &str, kind: &str) -> Result<(), Rejection> {
+fn expect_kind(value: Json<'_>, name: &str, kind: &str) -> Result<(), Rejection> {
     match kind_of(value) {
         found if found == kind => Ok(()),
         found => Err(Rejection::invalid_type(name, kind, found)),
@@ -132,23 +130,23 @@ fn expect_kind(value: &RawValue, name: &str, kind: &str) -> Result<(), Rejection
 }
 
 /// `null` counts as absent, for the method as for the url.
-fn check_method(method: Option<&RawValue>) -> Result<(), Rejection> {
+fn check_method(method: Option<Json<'_>>) -> Result<(), Rejection> {
     let Some(method) = method.filter(|method| method.get() != "null") else {
         return Ok(());
     };
     expect_kind(method, "method", "a string")?;
-    match text_of(method.get()) {
+    match method.text() {
         Some(text) if text == "POST" => Ok(()),
         text => Err(Rejection::invalid_method(text.as_deref().unwrap_or(method.get()))),
     }
 }
 
-fn check_url(url: Option<&RawValue>, expected: Endpoint) -> Result<(), Rejection> {
+fn check_url(url: Option<Json<'_>>, expected: Endpoint) -> Result<(), Rejection> {
     let Some(url) = url.filter(|url| url.get() != "null") else {
         return Ok(());
     };
     expect_kind(url, "url", "a string")?;
-    let text = text_of(url.get()).unwrap_or(Cow::Borrowed(url.get()));
+    let text = url.text().unwrap_or(Cow::Borrowed(url.get()));
     match text.parse::<Endpoint>() {
         Ok(found) if found == expected => Ok(()),
         Ok(found) => Err(Rejection::url_mismatch(found, expected)),
@@ -158,7 +156,7 @@ fn check_url(url: Option<&RawValue>, expected: Endpoint) -> Result<(), Rejection
 }
 
 /// Checks the members of a body that Penstock itself must understand, and returns the model.
-fn check_body(body: &RawValue, rules: Rules) -> Result<Option<Cow<'_, str>>, Rejection> {
+fn check_body(body: Json<'_>, rules: Rules) -> Result<Option<Cow<'_, str>>, Rejection> {
     let members =
         Members::read(body.get(), &["model", "stream"]).map_err(|error| Rejection::unreadable(&error))?;
     let [model, stream] = members.values;
@@ -166,7 +164,7 @@ fn check_body(body: &RawValue, rules: Rules) -> Result<Option<Cow<'_, str>>, Rej
         return Err(Rejection::duplicate_key(&format!("body.{name}")));
     }
     // Some providers read 1 or "true" as true, so nothing but a plain false passes.
-    match stream.map(RawValue::get) {
+    match stream.map(Json::get) {
         None | Some("false" | "null") => {}
         Some("true") => return Err(Rejection::stream_not_supported()),
         Some(_) => expect_kind(stream.expect("invariant: matched as present"), "body.stream", "a boolean")?,
@@ -175,7 +173,7 @@ fn check_body(body: &RawValue, rules: Rules) -> Result<Option<Cow<'_, str>>, Rej
         return if rules.has_model { Ok(None) } else { Err(Rejection::missing_model()) };
     };
     expect_kind(model, "body.model", "a string")?;
-    let name = text_of(model.get()).filter(|name| !name.is_empty());
+    let name = model.text().filter(|name| !name.is_empty());
     name.map(Some).ok_or_else(Rejection::invalid_model)
 }
 

@@ -15,19 +15,32 @@ pub(crate) fn object<'a, const N: usize>(
     text: &'a str,
     names: &[&str; N],
 ) -> Option<(&'a str, [Option<&'a str>; N])> {
+    let mut found = [None; N];
+    let object = each_member(text, |name, value| {
+        if let Some(absent @ None) = place(names, name).map(|index| &mut found[index]) {
+            *absent = Some(value);
+        }
+        Some(())
+    })?;
+    Some((object, found))
+}
+
+/// The object that is all of `text` but for white space around it, after `visit` has seen the members: name, in its quotes,
+/// and value. When it returns `None` nothing more is looked at.
+pub(crate) fn each_member<'a>(
+    text: &'a str,
+    mut visit: impl FnMut(&'a str, &'a str) -> Option<()>,
+) -> Option<&'a str> {
     let mut scan = Scan { text, at: 0 };
     scan.expect(b'{')?;
     let begin = scan.at - 1;
-    let mut found = [None; N];
     let mut is_open = scan.peek()? != b'}';
     while is_open {
         let name = scan.name()?;
         scan.peek()?;
         let start = scan.at;
         scan.value()?;
-        if let Some(absent @ None) = place(names, name).map(|index| &mut found[index]) {
-            *absent = text.get(start..scan.at);
-        }
+        visit(name, text.get(start..scan.at)?)?;
         is_open = match scan.peek()? {
             b',' => true,
             b'}' => false,
@@ -37,7 +50,7 @@ pub(crate) fn object<'a, const N: usize>(
     }
     scan.at += 1;
     let object = text.get(begin..scan.at)?;
-    scan.peek().is_none().then_some((object, found))
+    scan.peek().is_none().then_some(object)
 }
 
 /// A place in a text, behind which everything was checked.
@@ -246,20 +259,16 @@ fn plain_end(bytes: &[u8], from: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::value::RawValue;
 
     use super::*;
-    use crate::{members::Members, skim::tests::json};
+    use crate::{Json, members::Members, skim::tests::json};
 
     const NAMES: &[&str; 3] = &["id", "a", "b"];
 
     /// What the parser makes of the same.
     fn parsed(text: &str) -> Option<(&str, [Option<&str>; 3])> {
-        let members = Members::<3>::read(text, NAMES).ok()?;
-        Some((
-            text.trim_matches([' ', '\t', '\n', '\r']),
-            members.values.map(|value| value.map(RawValue::get)),
-        ))
+        let members = Members::<3>::parse(text, NAMES).ok()?;
+        Some((text.trim_matches([' ', '\t', '\n', '\r']), members.values.map(|value| value.map(Json::get))))
     }
 
     #[test]
@@ -313,7 +322,7 @@ mod tests {
             "{\"a\":'b'}",
             "{\"\u{1}\":1}",
         ] {
-            assert!(Members::<3>::read(text, NAMES).is_err(), "{text}");
+            assert!(Members::<3>::parse(text, NAMES).is_err(), "{text}");
             assert_eq!(object(text, NAMES), None, "{text}");
         }
     }

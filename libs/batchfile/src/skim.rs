@@ -165,7 +165,7 @@ pub(crate) mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::members::Members;
+    use crate::{Json, members::Members};
 
     #[test]
     fn members_are_found_in_any_order_and_kept_as_written() {
@@ -219,8 +219,8 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn what_is_well_formed_is_read_as_the_parser_reads_it(text in json()) {
-            let parsed = Members::<3>::read(&text, &["id", "a", "b"]).ok();
-            let expected = parsed.map(|members| members.values.map(|value| value.map(RawValue::get)));
+            let parsed = Members::<3>::parse(&text, &["id", "a", "b"]).ok();
+            let expected = parsed.map(|members| members.values.map(|value| value.map(Json::get)));
             prop_assert_eq!(members(&text, &["id", "a", "b"]), expected);
             let parsed: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
             let expected: Vec<&str> = parsed.into_iter().map(RawValue::get).collect();

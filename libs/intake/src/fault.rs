@@ -1,7 +1,6 @@
 //! One invalid line, as it is reported, and who takes the report.
 
-use penstock_batchfile::{Position, Rejection};
-use serde_json::value::RawValue;
+use penstock_batchfile::{Json, Position, Rejection};
 
 use crate::IntakeError;
 
@@ -11,7 +10,7 @@ pub struct Fault<'a> {
     /// Where the line is: its number, byte offset and ordinal.
     pub position: Position,
     /// The id's token as it stands in the input, where it can be read.
-    pub id: Option<&'a RawValue>,
+    pub id: Option<Json<'a>>,
     /// What is wrong with it.
     pub rejection: &'a Rejection,
 }

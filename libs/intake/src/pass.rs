@@ -1,7 +1,6 @@
 //! The first pass over an input: every line is checked by itself, and what needs all lines is gathered.
 
-use penstock_batchfile::{Line, RawId};
-use serde_json::value::RawValue;
+use penstock_batchfile::{Json, Line, RawId};
 
 use crate::{
     IntakeError,
@@ -53,7 +52,7 @@ fn look(
         }
         Checked::Invalid(id, rejection) => {
             let id = id.as_ref().map(RawId::token);
-            tally.line(position.ordinal, id.map(RawValue::get));
+            tally.line(position.ordinal, id.map(Json::get));
             tally.invalid(position.ordinal, rejection.code);
             sink.take(&Fault { position, id, rejection: &rejection })
         }

@@ -60,7 +60,7 @@ pub(crate) fn second_pass(
         found.tally.repeated(ordinal, &line.model, line.bytes);
         sink.take(&Fault {
             position: line.position,
-            id: Some(&line.id),
+            id: Some((&*line.id).into()),
             rejection: &Rejection::duplicate_id(first_line_number),
         })?;
     }
@@ -82,7 +82,7 @@ fn claims(chunks: Chunks, method: &Method, suspects: &Suspects) -> Result<Sorted
             key: (comparable(id.decoded()), line.position.ordinal),
             line: Suspect {
                 position: line.position,
-                id: id.token().to_owned(),
+                id: id.token().to_raw_value(),
                 model: listed_name(rules.model_of(&valid)).to_owned(),
                 bytes: valid.bytes,
             },

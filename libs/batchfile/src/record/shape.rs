@@ -5,11 +5,11 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::{Attempt, Ordinal, OutcomeKind};
+use crate::{Attempt, Json, Ordinal, OutcomeKind};
 
 #[derive(Serialize)]
 pub(super) struct PromptError<'a> {
-    pub(super) prompt_id: Option<&'a RawValue>,
+    pub(super) prompt_id: Option<Json<'a>>,
     pub(super) ordinal: Ordinal,
     pub(super) outcome: OutcomeKind,
     pub(super) error: PromptErrorCause<'a>,
@@ -30,7 +30,7 @@ pub(super) struct PromptErrorCause<'a> {
 #[derive(Serialize)]
 pub(super) struct OpenAiError<'a> {
     pub(super) id: fmt::Arguments<'a>,
-    pub(super) custom_id: Option<&'a RawValue>,
+    pub(super) custom_id: Option<Json<'a>>,
     pub(super) response: Option<OpenAiResponse<'a>>,
     pub(super) error: OpenAiErrorCause<'a>,
     pub(super) outcome: OutcomeKind,
