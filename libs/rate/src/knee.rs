@@ -34,6 +34,11 @@ const START: u32 = 16;
 const WAITING: f64 = 0.05;
 /// What this learner keeps at such a server where others fill the queue, as a share of what it works on.
 const LEAST_PART: f64 = 0.1;
+/// Of the requests of a greater number one in so many may be left when a lesser one is measured: they have waited in a
+/// queue, and the longest answers come last.
+const FEW_LEFT: u32 = 20;
+/// Some of them may never be answered: after so many times the number in answers they are not waited for.
+const PATIENCE: u32 = 6;
 /// A reading of the queue counts for this long.
 const READING_LASTS: Duration = Duration::from_secs(30);
 
@@ -64,7 +69,18 @@ struct Level {
     in_flight: u32,
     /// Answers that still belong to the number before.
     foreign: u32,
+    /// Those of a greater number may have waited for it, so each of them counts by itself until hardly any is left.
+    from_above: Option<FromAbove>,
     answers: Answers,
+}
+
+/// A number that was gone to from a greater one.
+#[derive(Clone, Copy, Debug, Default)]
+struct FromAbove {
+    /// When no more than this number were in flight.
+    reached_at: Option<Duration>,
+    /// Answers since then.
+    answers: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -151,8 +167,7 @@ impl Knee {
         if in_flight > self.limit {
             return None;
         }
-        if self.level.foreign > 0 {
-            self.level.foreign -= 1;
+        if self.level.is_foreign(now, sent_at) {
             return None;
         }
         if matches!(self.stage, Stage::Unbounded(_)) {
@@ -232,7 +247,9 @@ impl Knee {
 
     /// Makes this the number, as far as it is allowed. It is reached at once if it is lower.
     fn go_to(&mut self, in_flight: u32) {
+        let before = self.level.in_flight;
         self.level = Level::at(in_flight.clamp(1, self.highest()));
+        self.level.from_above = (self.level.in_flight < before).then(FromAbove::default);
         self.limit = self.limit.min(self.level.in_flight);
     }
 
@@ -259,7 +276,26 @@ impl Knee {
 
 impl Level {
     fn at(in_flight: u32) -> Self {
-        Self { in_flight, foreign: in_flight, answers: Answers::default() }
+        Self { in_flight, foreign: in_flight, from_above: None, answers: Answers::default() }
+    }
+
+    /// Whether an answer says nothing about this number yet.
+    fn is_foreign(&mut self, now: Duration, sent_at: Duration) -> bool {
+        let Some(above) = &mut self.from_above else {
+            let foreign = self.foreign > 0;
+            self.foreign = self.foreign.saturating_sub(1);
+            return foreign;
+        };
+        above.answers = above.answers.saturating_add(1);
+        if sent_at < *above.reached_at.get_or_insert(now) {
+            self.foreign = self.foreign.saturating_sub(1);
+        }
+        let left = self.foreign > self.in_flight / FEW_LEFT;
+        if !left || above.answers > self.in_flight.saturating_mul(PATIENCE) {
+            self.from_above = None;
+            self.foreign = 0;
+        }
+        true
     }
 }
 

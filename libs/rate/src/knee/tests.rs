@@ -376,3 +376,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn answers_that_may_have_waited_at_a_greater_number_are_not_measured_at_a_lesser_one() {
+    let fallen = || Level { from_above: Some(FromAbove::default()), ..Level::at(100) };
+    let mut level = fallen();
+    assert!(
+        (0..150).all(|_| level.is_foreign(at(10.0), at(10.0))),
+        "those sent since then are short ones at first"
+    );
+    assert!((0..95).all(|_| level.is_foreign(at(20.0), at(9.0))));
+    assert!(!level.is_foreign(at(21.0), at(21.0)) && !level.is_foreign(at(21.0), at(9.0)));
+
+    let mut level = fallen();
+    assert!((0..=600).all(|_| level.is_foreign(at(10.0), at(10.0))));
+    assert!(!level.is_foreign(at(10.0), at(10.0)), "those before may never be answered");
+}
