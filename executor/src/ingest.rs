@@ -22,8 +22,8 @@ use crate::{board::Board, input, state_object::REFUSED_PAUSE};
 
 /// Windows that exist at a time.
 pub(crate) const WINDOWS: usize = 2;
-/// Bytes read from the input at once.
-const CHUNK: u64 = 1 << 20;
+/// Bytes read from the input at once: less than what the allocator gives back as soon as it is free.
+const CHUNK: u64 = 512 << 10;
 /// How long to wait before a failed read is repeated.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the look at an object from outside; what the members mean belongs to the callers.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, ops::ControlFlow};
 
 use serde::{
     Deserialize,
@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Json, json::text_of, scan};
+use crate::{Json, json::text_of, scan, skim};
 
 /// The members of an object that were asked for, as they stand in the text.
 #[derive(Debug)]
@@ -37,6 +37,21 @@ impl<'a, const N: usize> Members<'a, N> {
             Some(_) => Ok(members),
             None => Self::parse(text, names),
         }
+    }
+
+    /// The same of an object inside of one that was read. `None`: it is no object, or has a name that is no text.
+    pub(crate) fn of(object: Json<'a>, names: &'static [&'static str; N]) -> Option<Self> {
+        let mut members = Self::none();
+        let mut is_text = true;
+        skim::each_member(object.get(), |name, value| {
+            let Some(name) = text_of(name) else {
+                is_text = false;
+                return ControlFlow::Break(());
+            };
+            members.take(names, name, Json::part(value));
+            ControlFlow::Continue(())
+        })?;
+        is_text.then_some(members)
     }
 
     /// The same by the parser, which knows what is wrong where something is.

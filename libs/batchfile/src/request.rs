@@ -157,8 +157,11 @@ fn check_url(url: Option<Json<'_>>, expected: Endpoint) -> Result<(), Rejection>
 
 /// Checks the members of a body that Penstock itself must understand, and returns the model.
 fn check_body(body: Json<'_>, rules: Rules) -> Result<Option<Cow<'_, str>>, Rejection> {
-    let members =
-        Members::read(body.get(), &["model", "stream"]).map_err(|error| Rejection::unreadable(&error))?;
+    let names = &["model", "stream"];
+    let members = match Members::of(body, names) {
+        Some(members) => members,
+        None => Members::parse(body.get(), names).map_err(|error| Rejection::unreadable(&error))?,
+    };
     let [model, stream] = members.values;
     if let Some(name) = members.duplicate {
         return Err(Rejection::duplicate_key(&format!("body.{name}")));

@@ -4,6 +4,8 @@
 //! Owns the second look at a text. On a text that is not well-formed it finds nothing or something, and never fails in
 //! another way. Whoever has not seen the text checked reads it with `members`.
 
+use std::ops::ControlFlow;
+
 use memchr::memchr2;
 
 use crate::json::{string_content, text_of};
@@ -11,20 +13,33 @@ use crate::json::{string_content, text_of};
 /// The members with these names, each as its JSON text; the first where a name stands twice. `None`: no object. What stands
 /// behind the last one asked for is not looked at.
 pub fn members<'a, const N: usize>(object: &'a str, names: &[&str; N]) -> Option<[Option<&'a str>; N]> {
-    let mut skim = Skim { text: object, at: 0 };
-    skim.expect(b'{')?;
     let mut found = [None; N];
     let mut missing = N;
-    while missing > 0 && skim.another(b'}')? {
-        let name = skim.value()?;
-        skim.expect(b':')?;
-        let value = skim.value()?;
-        if let Some(found @ None) = place(names, name).map(|index| &mut found[index]) {
-            *found = Some(value);
+    each_member(object, |name, value| {
+        if let Some(absent @ None) = place(names, name).map(|index| &mut found[index]) {
+            *absent = Some(value);
             missing -= 1;
         }
-    }
+        if missing > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
     Some(found)
+}
+
+/// Visits the members until the visitor has seen enough: name, in its quotes, and value. `None`: no object.
+pub(crate) fn each_member<'a>(
+    object: &'a str,
+    mut visit: impl FnMut(&'a str, &'a str) -> ControlFlow<()>,
+) -> Option<()> {
+    let mut skim = Skim { text: object, at: 0 };
+    skim.expect(b'{')?;
+    while skim.another(b'}')? {
+        let name = skim.value()?;
+        skim.expect(b':')?;
+        if visit(name, skim.value()?).is_break() {
+            break;
+        }
+    }
+    Some(())
 }
 
 /// Which of `names` a member has, whose name is given as it stands, in its quotes.

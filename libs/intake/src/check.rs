@@ -73,7 +73,7 @@ mod tests {
     #[tokio::test]
     async fn progress_rises_to_the_end_of_each_stage() {
         let line = format!("{{\"prompt_id\":1,\"prompt\":\"{:972}\"}}\n", "a");
-        let input = TextInput::new(line.repeat(2800));
+        let input = TextInput::new(line.repeat(1400));
         let rules = LineRules::from(&input.spec(Format::Prompts, OnInvalid::Skip));
         let scratch = tempfile::tempdir().unwrap();
         let seen = Mutex::new(Vec::new());
@@ -85,7 +85,7 @@ mod tests {
             stop: &CancellationToken::new(),
         };
         let summary = check(&reading, rules, |_| ()).await.unwrap();
-        assert_eq!(summary.rejected.len(), 2799);
+        assert_eq!(summary.rejected.len(), 1399);
         let stages = [Stage::Checking, Stage::ComparingIds];
         let expected: Vec<_> =
             stages.iter().flat_map(|stage| [0, 37, 74, 100].map(|percent| (*stage, percent))).collect();
