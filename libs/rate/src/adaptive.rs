@@ -202,9 +202,23 @@ impl Adaptive {
                 turns.extend(self.believe(now));
                 turns
             }
-            Verdict::SlowDown { .. } => self.slow_down(now),
+            Verdict::SlowDown { .. } => self.slow_down(now, flight),
             Verdict::Overloaded { .. } => self.overloaded(now, flight, in_flight),
-            Verdict::Lost => Words::new(),
+            Verdict::Lost => {
+                self.lost(now, flight);
+                Words::new()
+            }
+        }
+    }
+
+    /// Nobody knows what such a request has used up. One that fits no limit would keep a lane of tokens busy for long.
+    fn lost(&mut self, now: Duration, flight: Flight) {
+        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
+        for Tokens { dimension, lane, .. } in &mut self.tokens {
+            if let Some(lane) = lane {
+                let beyond = self.amounts.beyond(*dimension, flight.cost);
+                lane.correct(seconds, sent_at, -beyond);
+            }
         }
     }
 
@@ -252,12 +266,11 @@ impl Adaptive {
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             let amount = self.amounts.of(*dimension, flight.cost);
             if *dimension == blamed {
-                let unit = self.amounts.mean(blamed);
+                let (unit, beyond) = (self.amounts.mean(blamed), self.amounts.beyond(blamed, flight.cost));
                 let charging = self.amounts.charging(blamed);
                 let lane =
                     lane.get_or_insert_with(|| self.requests.beside(HIGHEST_TOKENS, unit, charging, seconds));
                 // What was refused has used up nothing. A large request would keep the lane busy for long.
-                let beyond = (amount.expected - unit).max(0.0);
                 lane.correct(seconds, sent_at, -beyond);
                 let amount = Amount { expected: amount.expected - beyond, ..amount };
                 if let Some(turn) = lane.refused(seconds, Refusal { sent_at, amount, wait }) {
@@ -272,13 +285,14 @@ impl Adaptive {
     }
 
     /// The provider asks for a slower rise.
-    fn slow_down(&mut self, now: Duration) -> Words {
-        let seconds = self.seconds(now);
-        let mut turns = vec![words(self.requests.slow_down(seconds), Dimension::Requests)];
-        for Tokens { dimension, lane, .. } in &mut self.tokens {
-            turns.extend(lane.as_mut().map(|lane| words(lane.slow_down(seconds), *dimension)));
-        }
-        turns
+    fn slow_down(&mut self, now: Duration, flight: Flight) -> Words {
+        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
+        let tokens =
+            self.tokens.iter_mut().filter_map(|tokens| Some((tokens.lane.as_mut()?, tokens.dimension)));
+        let lanes = [(&mut self.requests, Dimension::Requests)].into_iter().chain(tokens);
+        lanes
+            .filter_map(|(lane, dimension)| Some(words(lane.slow_down(seconds, sent_at)?, dimension)))
+            .collect()
     }
 
     fn overloaded(&mut self, now: Duration, flight: Flight, in_flight: u32) -> Words {

@@ -186,6 +186,7 @@ impl Knee {
     ) -> Option<KneeChange> {
         self.forget(now);
         let with = in_flight.saturating_add(1).min(self.limit);
+        let (is_first, before) = (self.overload.is_none(), self.level.in_flight);
         self.limit = self.limit.min(in_flight).max(1);
         if let Some(overload) = &mut self.overload {
             if !overload.refused(now, sent_at, with) {
@@ -205,7 +206,9 @@ impl Knee {
         };
         self.stage = stage;
         self.go_to(number);
-        Some(KneeChange::Overloaded { with, in_flight: self.level.in_flight })
+        let in_flight = self.level.in_flight;
+        // Below one at once nothing can be cut.
+        (is_first || in_flight < before).then_some(KneeChange::Overloaded { with, in_flight })
     }
 
     /// The server told its queue. `in_flight` counts the requests of this learner.

@@ -139,6 +139,11 @@ impl Amounts {
         mean.max(1.0)
     }
 
+    /// What a request takes beyond the mean.
+    pub(super) fn beyond(&self, dimension: Dimension, cost: Cost) -> f64 {
+        (self.of(dimension, cost).expected - self.mean(dimension)).max(0.0)
+    }
+
     /// When the provider charges this quantity.
     pub(super) fn charging(&self, dimension: Dimension) -> Charging {
         match dimension {

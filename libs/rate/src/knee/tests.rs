@@ -392,3 +392,14 @@ fn answers_that_may_have_waited_at_a_greater_number_are_not_measured_at_a_lesser
     assert!((0..=600).all(|_| level.is_foreign(at(10.0), at(10.0))));
     assert!(!level.is_foreign(at(10.0), at(10.0)), "those before may never be answered");
 }
+
+#[test]
+fn an_overload_after_which_one_goes_at_a_time_as_before_is_not_told_again() {
+    let mut knee = Knee::unbounded(1_000);
+    let told = knee.overloaded(at(1.0), at(0.0), 0).map(|change| change.to_string());
+    assert_eq!(told.as_deref(), Some("at most 1 at once: the server was overloaded with 1"));
+    for second in 2..10 {
+        knee.succeeded(at(f64::from(second)), at(f64::from(second) - 0.5), 100, 1);
+        assert_eq!(knee.overloaded(at(f64::from(second) + 0.5), at(f64::from(second)), 0), None);
+    }
+}

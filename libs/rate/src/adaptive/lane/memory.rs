@@ -87,14 +87,17 @@ impl Lane {
         }
     }
 
-    /// The provider asked for a slower rise.
-    pub(in super::super) fn slow_down(&mut self, now: f64) -> Turn {
+    /// The provider asked for a slower rise. Requests that were sent before it last did so ask for the same.
+    pub(in super::super) fn slow_down(&mut self, now: f64, sent_at: f64) -> Option<Turn> {
+        if sent_at < self.gentle_until - GENTLE {
+            return None;
+        }
         let before = self.rate;
         self.allowance = 0.0;
         self.gentle_until = now + GENTLE;
         self.clean_since = now;
         self.set_rate(now, before / 2.0);
-        Turn { at: before, to: self.rate, why: Why::SlowDown }
+        Some(Turn { at: before, to: self.rate, why: Why::SlowDown })
     }
 
     /// A lane for another quantity, of which a request uses `unit`, that begins now with what is known of this one.
