@@ -9,7 +9,8 @@
 //! | `file/concatenation.rs` | the content of a composed object under construction |
 //! | `file/temporary.rs` | files under construction, and the removal of those of dead processes |
 //! | `file/lock.rs` | the kernel lock around each compare-and-write |
-//! | `file/write.rs` | what is done under that lock: publish, swap, delete, settle |
+//! | `file/write.rs` | what is done under that lock: publish, swap, settle |
+//! | `file/delete.rs` | deleting under that lock, many at a time |
 //! | `file/list.rs` | listings in the order of names |
 //!
 //! This file joins them into [`FileStore`] and decides what runs under the lock and what before it: contents are
@@ -21,6 +22,7 @@
 
 mod attribute;
 mod concatenation;
+mod delete;
 mod folder;
 mod list;
 mod lock;
@@ -57,8 +59,9 @@ use self::write::LockedFolder;
 /// How many blocking operations one store runs at once.
 const MAX_BLOCKING_OPERATIONS: usize = 16;
 
-/// How many objects are deleted under one hold of the lock, which others wait for: at worst a tenth of a second.
-const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+/// How many objects are deleted under one hold of the lock, which others wait for: a tenth of a second, or a whole one on
+/// a disk that is busy with other things. Between two holds the threads that delete come to rest.
+const DELETES_AT_ONCE: NonZeroUsize = NonZeroUsize::new(2_048).unwrap();
 
 /// A folder as a store. Any number of processes on one machine may use one folder.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! What is done under the lock: settle, publish, swap, delete. Each is short; contents are staged before.
+//! What is done under the lock: settle, publish, swap, and [delete](super::delete). Each is short; contents are staged
+//! before.
 //!
 //! The order of the steps is what makes a crash between any two of them harmless:
 //! * publish: record, then link. A record without content describes nothing and the next one takes its place. An
@@ -7,19 +8,16 @@
 //!   holds the lock next, whether the swap's caller ever learned of it or not.
 //! * delete: the retired generation, then the content, then the record.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::attribute;
-use super::folder::{Folder, check_writable, is_absence};
+use super::folder::{Folder, check_writable};
 use super::lock::LockGuard;
 use super::object::{Object, Sighting, checksum, open_content};
-use super::record::{Record, retire, retired};
+use super::record::{Record, retired};
 use super::temporary::{Temporary, can_link};
 use crate::Result;
 use crate::durable::{create_durably, sync_entry};
@@ -27,14 +25,10 @@ use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;
 
-/// Threads that remove files side by side. A file system that tells the disk of blocks that are free, and waits for it, as
-/// ext4 does with `discard` and without a journal, takes 0.2 to 3 ms for a removal alone, and a fifteenth of that so.
-const REMOVING_THREADS: usize = 32;
-
 /// A folder while its lock is held.
 #[derive(Debug)]
 pub(super) struct LockedFolder<'a> {
-    folder: &'a Folder,
+    pub(super) folder: &'a Folder,
     _guard: &'a LockGuard,
 }
 
@@ -120,78 +114,6 @@ impl<'a> LockedFolder<'a> {
         }
         let saved = object.record().save(self.folder, object.name());
         saved.map_err(|answer| StorageError::io(Action::Replace, object.name(), &answer))
-    }
-
-    /// Deletes each object that has the generation expected of it; the error is the first one. Not synced: a deletion
-    /// undone by a loss of power brings back an object that nobody misses, and whoever looks after the output deletes it.
-    pub(super) fn delete_all(&self, objects: &[(ObjectName, Generation)]) -> Result<()> {
-        let mut result = Ok(());
-        let mut doomed = Vec::with_capacity(objects.len());
-        let mut highest = 0;
-        for (name, expected) in objects {
-            match self.generation_to_delete(name, expected) {
-                Ok(None) => {}
-                Ok(Some(number)) => {
-                    highest = highest.max(number);
-                    doomed.push(name);
-                }
-                Err(error) => result = result.and(Err(error)),
-            }
-        }
-        if doomed.is_empty() {
-            return result;
-        }
-        retire(self.folder, highest)?;
-        result = result.and(remove_all(self.folder, &doomed));
-        // Whether a folder is empty is looked at once, behind the last deletion in it.
-        let folders: BTreeSet<_> = doomed
-            .iter()
-            .flat_map(|name| [self.folder.content_path(name), self.folder.record_path(name)])
-            .filter_map(|path| path.parent().map(Path::to_owned))
-            .collect();
-        for folder in &folders {
-            self.folder.prune(folder);
-        }
-        result
-    }
-
-    /// The number of the generation `expected`; `None` if there is no object.
-    fn generation_to_delete(&self, name: &ObjectName, expected: &Generation) -> Result<Option<u64>> {
-        match self.settled(name)? {
-            None => Ok(None),
-            Some(object) if object.generation() == *expected => Ok(Some(object.generation_number())),
-            Some(_) => Err(StorageError::changed(Action::Delete, name)),
-        }
-    }
-}
-
-/// Removes the files of objects, each by whichever thread is free first; the error is one of the first.
-fn remove_all(folder: &Folder, names: &[&ObjectName]) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let remove_some = || {
-        let mut result = Ok(());
-        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let removed = fs::remove_file(folder.content_path(name))
-                .and_then(|()| remove_if_present(&folder.record_path(name)))
-                .map_err(|answer| StorageError::io(Action::Delete, name, &answer));
-            result = result.and(removed);
-        }
-        result
-    };
-    thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..names.len().min(REMOVING_THREADS)).map(|_| scope.spawn(remove_some)).collect();
-        let own = remove_some();
-        others
-            .into_iter()
-            .fold(own, |result, other| result.and(other.join().expect("invariant: removing does not panic")))
-    })
-}
-
-fn remove_if_present(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(answer) if !is_absence(&answer) => Err(answer),
-        _ => Ok(()),
     }
 }
 

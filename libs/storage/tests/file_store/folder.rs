@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::MetadataExt, process::Command};
 
-use penstock_storage::{ErrorKind, FileStore, ObjectName, Store};
+use penstock_storage::{ErrorKind, FileStore, Generation, ObjectName, Store};
 
 use crate::{generation, name};
 
@@ -50,6 +50,29 @@ async fn looking_at_a_folder_makes_nothing_and_deleting_leaves_nothing_behind() 
     let own = output.join(".penstock");
     assert!(!own.join("parts").exists(), "an empty folder of records is left");
     assert_eq!(fs::read_dir(own.join("tmp")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn many_objects_are_deleted_at_once_and_the_first_that_cannot_be_is_named() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FileStore::open(root.path()).await.unwrap();
+    let mut doomed = Vec::new();
+    for at in 0..40 {
+        let at = ObjectName::parse(format!("parts/{at}")).unwrap();
+        let written = store.create(&at, "1".into()).await.unwrap();
+        doomed.push((at, written.generation));
+    }
+    // Named twice: whoever comes second finds nothing to do.
+    doomed.extend_from_within(..);
+    for stale in [10, 30] {
+        doomed[stale].1 = Generation::new("0");
+        doomed[40 + stale].1 = Generation::new("0");
+    }
+    let error = store.delete_all(&doomed).await.unwrap_err();
+    assert_eq!((error.kind(), error.object()), (ErrorKind::Changed, "parts/10"));
+    let left: Vec<_> =
+        store.list("", None).await.unwrap().objects.into_iter().map(|left| left.name.to_string()).collect();
+    assert_eq!(left, ["parts/10", "parts/30"]);
 }
 
 #[tokio::test]
