@@ -22,8 +22,9 @@ use crate::name::ObjectName;
 /// How much goes from a source to the target at once: it is summed while it is in the processor's cache.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// How much of what was announced may wait to be forced to disk: less than a tenth of a second's work.
-const UNSYNCED_BYTES: u64 = 16 << 20;
+/// How much of what was announced may wait to be forced to disk, which the compose then waits for: a few milliseconds'
+/// work.
+const UNSYNCED_BYTES: u64 = 4 << 20;
 
 /// One source of a composed object.
 pub(super) type Source = (ObjectName, Generation);
