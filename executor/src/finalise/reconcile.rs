@@ -17,6 +17,7 @@ use penstock_storage::{ErrorKind, ObjectMeta, StorageError};
 use sha2::Digest;
 
 use super::{
+    ReadAhead,
     repeated::rewrite_without,
     tally::{Found, Open, Source, Tally},
 };
@@ -66,15 +67,15 @@ impl Books {
     }
 }
 
-/// Reads everything that is not in `ahead`; corrects the manifest where it does not hold.
+/// Reads everything that was not read ahead; corrects the manifest where it does not hold.
 pub(crate) async fn reconcile(
     output: &Output,
     ledger: &Ledger,
-    ahead: Option<Tally>,
+    ahead: Option<ReadAhead>,
 ) -> Result<Reconciled, RunError> {
     output.steps().before(Step::Reconcile).await;
     let books = ledger.look(Books::of).await;
-    let tally = match ahead.filter(|ahead| ahead.begins(&books.parts)) {
+    let tally = match ahead {
         Some(ahead) => read_rest(output, &books, ahead).await?,
         None => read_all(output, &books).await?,
     };
@@ -124,17 +125,22 @@ async fn read_all(output: &Output, books: &Books) -> Result<Tally, RunError> {
 
 /// Goes on where reading ahead has stopped. A part that was read and is not in the store any more would be missed only
 /// behind the freeze, when it is too late, so the store is asked once for all of them.
-async fn read_rest(output: &Output, books: &Books, ahead: Tally) -> Result<Tally, RunError> {
-    let mut tally = ahead;
-    let sources = tally.unread(&books.rejected_files, &books.parts);
+async fn read_rest(output: &Output, books: &Books, ahead: ReadAhead) -> Result<Tally, RunError> {
+    let reading = async {
+        let Some(mut tally) = ahead.finish().await.filter(|ahead| ahead.begins(&books.parts)) else {
+            return Ok(None);
+        };
+        let sources = tally.unread(&books.rejected_files, &books.parts);
+        read(output, &mut tally, &sources).await.map(|()| Some(tally))
+    };
     let listing = async { output.list(layout::PARTS, None).await.map_err(RunError::from) };
-    let ((), listed) = tokio::try_join!(read(output, &mut tally, &sources), listing)?;
-    if are_there(tally.parts(), &listed) {
-        Ok(tally)
-    } else {
-        tracing::warn!("the store has lost a part that was read before; every part is read again");
-        read_all(output, books).await
+    let (tally, listed) = tokio::try_join!(reading, listing)?;
+    match tally {
+        Some(tally) if are_there(tally.parts(), &listed) => return Ok(tally),
+        Some(_) => tracing::warn!("the store has lost a part that was read before; every part is read again"),
+        None => {}
     }
+    read_all(output, books).await
 }
 
 /// Whether each part is listed as it was read.

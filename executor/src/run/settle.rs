@@ -91,15 +91,8 @@ impl Settling<'_> {
 
     /// `Some(None)` when stopped meanwhile, `None` when lines are to be sent again.
     async fn reconcile(&self, ahead: Option<ReadAhead>) -> Result<Option<Option<Account>>, RunError> {
-        let reconcile = async {
-            let ahead = match ahead {
-                Some(ahead) => ahead.finish().await,
-                None => None,
-            };
-            reconcile(self.output, self.ledger, ahead).await
-        };
         let reconciled = tokio::select! {
-            reconciled = reconcile => reconciled?,
+            reconciled = reconcile(self.output, self.ledger, ahead) => reconciled?,
             () = self.stop.wait() => return Ok(Some(None)),
             () = self.halt.wait() => return Ok(Some(None)),
         };
