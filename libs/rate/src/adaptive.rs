@@ -37,7 +37,7 @@ use self::tuning::Tuning;
 pub(crate) use self::words::Words;
 use self::words::{rate, words};
 use crate::document::{HIGHEST_RPM, is_rate};
-use crate::event::{Cost, Dimension, Hints, Verdict};
+use crate::event::{Cost, Dimension, Hint, Hints, Verdict};
 use crate::fixed::Fixed;
 use crate::gauges::Gauges;
 use crate::hint::exhausted;
@@ -265,7 +265,7 @@ impl Adaptive {
         }
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             let amount = self.amounts.of(*dimension, flight.cost);
-            if *dimension == blamed {
+            if *dimension == blamed && !is_larger(amount, hints.of(blamed)) {
                 let (unit, beyond) = (self.amounts.mean(blamed), self.amounts.beyond(blamed, flight.cost));
                 let charging = self.amounts.charging(blamed);
                 let lane =
@@ -473,4 +473,10 @@ fn bound(limits: Limits) -> f64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
 fn rounded(rate: f64) -> u32 {
     rate.round() as u32
+}
+
+/// Whether a request takes more than a limit allows in its whole period: its refusal says nothing about what is left.
+#[expect(clippy::cast_precision_loss, reason = "no limit has 2^53 tokens")]
+fn is_larger(amount: Amount, stated: Hint) -> bool {
+    stated.period.and(stated.limit).is_some_and(|limit| amount.at_once > limit as f64)
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use penstock_rate::{Cost, Hint, Hints, Learner, Limits, Mode, Period, Profile, RequestId, Verdict, Wait};
+use penstock_rate::{
+    Cost, Dimension, Hint, Hints, Learner, Limits, Mode, Period, Profile, RequestId, Verdict, Wait,
+};
 
 const SMALL: Cost = Cost { input_tokens: 10, output_tokens: 10 };
 
@@ -43,6 +45,26 @@ fn a_request_that_fits_no_limit_holds_up_none_of_the_others() {
     learner.verdict(seconds(31), RequestId(30), Verdict::Lost);
     let wait = wait(&mut learner, seconds(31));
     assert!(wait < seconds(10), "the next one waits for {wait:?}");
+}
+
+#[test]
+fn a_refusal_of_a_request_that_is_larger_than_the_limit_says_nothing_about_the_rate() {
+    const LARGE: Cost = Cost { input_tokens: 12_500, output_tokens: 10 };
+    let mut learner = Learner::new(Mode::Adaptive, Profile::Anthropic, Limits::default(), Duration::ZERO);
+    let limit = Hint { limit: Some(9_000), period: Some(Period::Minute), ..Hint::default() };
+    let refused = Verdict::Refused {
+        dimension: Some(Dimension::InputTokens),
+        retry_after: Some(seconds(12)),
+        hints: Hints { input_tokens: limit, ..Hints::default() },
+    };
+    for id in 0..60 {
+        let (now, cost) = (seconds(id), if id % 10 == 5 { LARGE } else { SMALL });
+        learner.sent(now, RequestId(id), cost);
+        let answer = Verdict::Succeeded { output_tokens: 10, input_tokens: 10 };
+        learner.verdict(now, RequestId(id), if cost == LARGE { refused } else { answer });
+        let wait = wait(&mut learner, now);
+        assert!(wait < seconds(1), "at {now:?} the next one waits for {wait:?}");
+    }
 }
 
 #[test]
