@@ -15,6 +15,7 @@ mod delay;
 mod lane;
 mod phase;
 mod recent;
+mod shape;
 mod shut;
 mod slots;
 mod stated;

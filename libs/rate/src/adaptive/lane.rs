@@ -18,6 +18,7 @@ use super::charged::Charged;
 use super::delay::VerdictDelay;
 use super::phase;
 use super::recent::Recent;
+use super::shape::Explained;
 use super::shut::Shut;
 use super::slots::Slots;
 use super::tuning::Tuning;
@@ -81,9 +82,13 @@ pub(super) struct Lane {
     /// The rate at which it was last refused, or that was last measured.
     ceiling: Option<f64>,
     window: Option<Window>,
+    explained: Explained,
     /// A cut went too deep, on purpose: up to the edge at once.
     returning: bool,
     shut_before: Option<f64>,
+    reopened: Option<Reopened>,
+    /// How many times in a row the window was used up in a way that its shape does not explain.
+    unexplained: u32,
     /// Since when the lane was last open for the first time, and what was admitted since.
     open_since: f64,
     admitted: f64,
@@ -92,6 +97,18 @@ pub(super) struct Lane {
     /// Refusals of the present round, and of a round on average.
     in_round: f64,
     per_round: f64,
+}
+
+/// What was before a lane reopened, in case it did not.
+#[derive(Clone, Copy, Debug)]
+struct Reopened {
+    ping: f64,
+    shut: Shut,
+    window: Option<Window>,
+    rate: f64,
+    ceiling: Option<f64>,
+    regime_since: f64,
+    shut_before: Option<f64>,
 }
 
 /// What the lane is doing.
@@ -142,8 +159,11 @@ impl Lane {
             gentle_until: f64::NEG_INFINITY,
             ceiling: None,
             window: None,
+            explained: Explained::default(),
             returning: false,
             shut_before: None,
+            reopened: None,
+            unexplained: 0,
             open_since: now,
             admitted: 0.0,
             refused_at: f64::NEG_INFINITY,
@@ -215,7 +235,7 @@ impl Lane {
 
     /// When the window has room for another request.
     fn room_at(&mut self, now: f64) -> f64 {
-        let Some(window) = self.window else { return now };
+        let Some(window) = self.window.filter(|window| !window.guessed) else { return now };
         let (used, next) = self.slots.within(now, window.length);
         if used + self.unit / 2.0 <= self.rate * window.length { now } else { next }
     }

@@ -4,10 +4,10 @@
 
 /// Length of a slot in seconds.
 pub(super) const SLOT: f64 = 0.05;
-/// 70 s: a window of a minute, and what comes back late.
-const SLOTS: usize = 1_400;
+/// 130 s: a window of a minute before another that refused everything, and what comes back late.
+const SLOTS: usize = 2_600;
 
-/// A ring of slots, 11 kB.
+/// A ring of slots, 21 kB.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     ring: Box<[Slot]>,
@@ -31,6 +31,12 @@ pub(super) struct Tally {
     pub(super) refused: f64,
 }
 
+impl Slot {
+    fn admitted(self) -> f64 {
+        f64::from(self.sent) - f64::from(self.refused)
+    }
+}
+
 impl Tally {
     pub(super) fn admitted(self) -> f64 {
         (self.sent - self.refused).max(0.0)
@@ -49,7 +55,8 @@ impl Slots {
 
     /// The same history in another unit, of which each of these units takes `factor`.
     pub(super) fn scaled(&self, factor: f64) -> Self {
-        let mut scaled = self.clone();
+        // What is within the window is summed up anew: it would be in the unit of this one.
+        let mut scaled = Self { within_from: u64::MAX, ..self.clone() };
         for slot in &mut scaled.ring {
             slot.sent = narrow(f64::from(slot.sent) * factor);
             slot.refused = narrow(f64::from(slot.refused) * factor);
@@ -59,10 +66,7 @@ impl Slots {
 
     pub(super) fn sent(&mut self, at: f64, units: f64) {
         self.advance(number(at));
-        if let Some(slot) = self.slot(number(at)) {
-            slot.sent += narrow(units);
-        }
-        self.within += units;
+        self.change(at, |slot| slot.sent += narrow(units));
     }
 
     /// What was admitted in the last `window` seconds, and when the next of it will be older than that.
@@ -75,7 +79,7 @@ impl Slots {
         }
         while self.within_from < first {
             let slot = self.ring[index(self.within_from)];
-            self.within -= f64::from(slot.sent) - f64::from(slot.refused);
+            self.within -= slot.admitted();
             self.within_from += 1;
         }
         let next = (self.within_from..=self.newest).find(|number| self.ring[index(*number)].sent > 0.0);
@@ -84,20 +88,23 @@ impl Slots {
 
     /// Something that was sent then turned out to weigh this much more, or less.
     pub(super) fn correct(&mut self, sent_at: f64, units: f64) {
-        if let Some(slot) = self.slot(number(sent_at)) {
-            slot.sent = (slot.sent + narrow(units)).max(0.0);
-        }
-        if number(sent_at) >= self.within_from {
-            self.within += units;
-        }
+        self.change(sent_at, |slot| slot.sent = (slot.sent + narrow(units)).max(0.0));
     }
 
     pub(super) fn refused(&mut self, sent_at: f64, units: f64) {
-        if let Some(slot) = self.slot(number(sent_at)) {
-            slot.refused += narrow(units);
-        }
-        if number(sent_at) >= self.within_from {
-            self.within -= units;
+        self.change(sent_at, |slot| slot.refused += narrow(units));
+    }
+
+    /// Changes a slot that is not forgotten yet, and what is within the window by exactly as much.
+    fn change(&mut self, at: f64, change: impl FnOnce(&mut Slot)) {
+        let number = number(at);
+        let within = number >= self.within_from;
+        let Some(slot) = self.slot(number) else { return };
+        let before = slot.admitted();
+        change(slot);
+        let difference = slot.admitted() - before;
+        if within {
+            self.within += difference;
         }
     }
 
@@ -114,6 +121,17 @@ impl Slots {
         tally
     }
 
+    /// What was admitted until each slot ended, to be asked for many stretches at once.
+    pub(super) fn history(&self) -> History {
+        let oldest = self.newest.saturating_sub(SLOTS as u64 - 1);
+        let admitted = (oldest..=self.newest).scan(0.0, |sum, number| {
+            let slot = self.ring[index(number)];
+            *sum += slot.admitted();
+            Some(*sum)
+        });
+        History { oldest, admitted: std::iter::once(0.0).chain(admitted).collect() }
+    }
+
     fn advance(&mut self, to: u64) {
         let skipped = to.saturating_sub(self.newest).min(SLOTS as u64);
         for number in to.saturating_sub(skipped)..to {
@@ -126,6 +144,38 @@ impl Slots {
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
         let kept = number <= self.newest && self.newest - number < SLOTS as u64;
         kept.then(|| &mut self.ring[index(number)])
+    }
+}
+
+/// What was admitted, as sums from the oldest slot on.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    oldest: u64,
+    /// Before each slot, and after the last.
+    admitted: Vec<f64>,
+}
+
+impl History {
+    /// What was admitted from one moment until before another.
+    pub(super) fn between(&self, from: f64, until: f64) -> f64 {
+        self.before(until) - self.before(from)
+    }
+
+    /// The most that was admitted in any stretch of this length, of those that lie `step` seconds apart up to `until`.
+    pub(super) fn most_within(&self, length: f64, until: f64, step: f64) -> f64 {
+        let ends = (0..).map(|count| until - f64::from(count) * step);
+        let ends = ends.take_while(|end| number(end - length) > self.oldest && *end >= length);
+        ends.map(|end| self.between(end - length, end)).fold(0.0, f64::max)
+    }
+
+    /// When the newest slot ends.
+    pub(super) fn end(&self) -> f64 {
+        end(self.oldest + self.admitted.len() as u64 - 2)
+    }
+
+    fn before(&self, at: f64) -> f64 {
+        let slots = usize::try_from(number(at).saturating_sub(self.oldest)).unwrap_or(usize::MAX);
+        self.admitted[slots.min(self.admitted.len() - 1)]
     }
 }
 
@@ -149,4 +199,36 @@ fn index(number: u64) -> usize {
 #[expect(clippy::cast_possible_truncation, reason = "units of 50 ms, exact up to 16 million")]
 fn narrow(units: f64) -> f32 {
     units as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_in_another_unit_is_summed_up_in_that_unit() {
+        let mut slots = Slots::new();
+        (0..10).for_each(|second| slots.sent(f64::from(second), 1.0));
+        assert!((slots.within(10.0, 60.0).0 - 10.0).abs() < 1e-9);
+        assert!((slots.scaled(300.0).within(10.0, 60.0).0 - 3_000.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_is_within_a_window_follows_corrections_exactly() {
+        let mut slots = Slots::new();
+        slots.sent(1.0, 5.0);
+        slots.correct(1.0, -8.0);
+        slots.sent(2.0, 3.0);
+        assert!((slots.within(3.0, 10.0).0 - 3.0).abs() < 1e-9, "nothing weighs less than nothing");
+        assert!(slots.within(13.0, 10.0).0.abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_history_sums_up_any_stretch() {
+        let mut slots = Slots::new();
+        (0..400).for_each(|second| slots.sent(f64::from(second), 1.0));
+        let history = slots.history();
+        assert!((history.between(300.0, 350.0) - 50.0).abs() < 1e-9);
+        assert!((history.most_within(10.0, history.end(), 0.5) - 10.0).abs() < 1e-9);
+    }
 }

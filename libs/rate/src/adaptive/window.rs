@@ -2,15 +2,10 @@
 
 /// What a minute is in seconds, the longest window that is known of.
 pub(super) const MINUTE: f64 = 60.0;
-/// The window that is taken for granted where it reopened within [`SHORT_CLOSURE`].
-const SHORT: f64 = 10.0;
-const SHORT_CLOSURE: f64 = 11.0;
+use super::shape::Shape;
 
-/// A window opened at its time if it did within this many seconds of it.
-const EVEN: f64 = 2.5;
-
-/// The share of what a window holds that it cannot be shut again with.
-const HARDLY: f64 = 0.25;
+/// It is well known when a window opens if it is to this many seconds.
+const EXACT: f64 = 0.1;
 
 /// A window as it was last seen used up.
 #[derive(Clone, Copy, Debug)]
@@ -21,43 +16,46 @@ pub(super) struct Window {
     pub(super) held: f64,
     /// When it was first taken for one of this length.
     pub(super) since: f64,
+    /// Its length is a guess: it is used up as fast as possible, to see how long it is.
+    pub(super) guessed: bool,
     /// It opens as what was sent a window ago grows too old, not at even intervals.
     pub(super) slides: bool,
-    /// When it was last seen to open.
-    pub(super) opened_at: f64,
+    /// When it was last seen to open, if it does at even intervals.
+    pub(super) opening: Option<Opening>,
     /// Since when more than it held is being sent.
     pub(super) probing: Option<f64>,
     /// Since when it is known to hold more.
     pub(super) searching: Option<f64>,
 }
 
+/// The moment of an opening: after the last refusal and by the first admission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    pub(super) after: f64,
+    pub(super) by: f64,
+}
+
 impl Window {
-    /// The length of a window that was closed for this many seconds.
-    pub(super) fn length_of(closed_for: f64, known: Option<Self>) -> f64 {
-        if closed_for > SHORT_CLOSURE { MINUTE } else { known.map_or(SHORT, |window| window.length) }
+    pub(super) fn shape(self) -> Shape {
+        Shape::of(self.length, self.slides)
     }
 
-    /// Opened, after it had been used up.
-    pub(super) fn opened(&mut self, used_up_at: f64, at: f64) {
-        let early = self.opens_at(used_up_at) - at;
-        if early.abs() < EVEN {
-            self.slides = false;
-        } else if early > EVEN {
-            self.slides = true;
-        }
-        self.opened_at = at;
+    /// When it will open next, as far as that is known: in the middle of what is possible, to know it better.
+    pub(super) fn opens_at(self, now: f64) -> Option<f64> {
+        let Opening { after, by } = self.opening?;
+        let at = if by - after > EXACT { f64::midpoint(after, by) } else { by };
+        let passed = ((now - at) / self.length).floor() + 1.0;
+        Some(at + passed * self.length)
     }
+}
 
-    /// Whether it must be a longer one: it was used up before half of its length was over, or shut again with hardly
-    /// anything used since it opened.
-    pub(super) fn is_doubtful(self, now: f64, used: f64) -> bool {
-        let early = now - self.since < self.length / 2.0;
-        self.length < MINUTE && (early || used < HARDLY * self.held * self.length)
-    }
-
-    /// When it will open next if it opens at even intervals.
-    pub(super) fn opens_at(self, now: f64) -> f64 {
-        let passed = ((now - self.opened_at) / self.length).floor() + 1.0;
-        self.opened_at + passed * self.length
+impl Opening {
+    /// This opening, a whole number of lengths after another one, if that can be.
+    pub(super) fn also(self, known: Self, length: f64) -> Self {
+        let passed =
+            ((f64::midpoint(self.after, self.by) - f64::midpoint(known.after, known.by)) / length).round();
+        let after = self.after.max(known.after + passed * length);
+        let by = self.by.min(known.by + passed * length);
+        if after < by { Self { after, by } } else { self }
     }
 }

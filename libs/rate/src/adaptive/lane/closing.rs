@@ -1,13 +1,17 @@
 //! A lane that is shut, and what its reopening says.
 
+use super::super::shape::{LONGEST, Shape, UsedUp};
 use super::super::shut::Shut;
 use super::super::slots::SLOT;
 use super::super::turn::{Turn, Why};
-use super::super::window::{MINUTE, Window};
-use super::{Lane, Stage};
+use super::super::window::{MINUTE, Opening, Window};
+use super::{Lane, Reopened, Stage};
 
 /// A closure of this many seconds, and two requests more, was the rest of a window.
 const WINDOW_CLOSURE: f64 = 2.5;
+/// A longer closure than this is one of a minute, where nothing else tells how long a window is.
+pub(super) const SHORT_CLOSURE: f64 = 11.0;
+pub(super) const SHORT: f64 = 10.0;
 /// Of what a window was seen to hold, this share is used.
 const HELD: f64 = 0.997;
 /// Units, in requests, that measure a rate at all, and well.
@@ -19,6 +23,17 @@ const AGAIN: f64 = 20.0;
 const SOON: f64 = 2.0;
 /// A closure of this many seconds is longer than any window of a minute.
 const LONGEST_CLOSURE: f64 = 61.0;
+
+/// What a bucket admitted while it was empty.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    rate: f64,
+    /// So little that it tells the rate only roughly.
+    is_little: bool,
+}
+
+/// So many times in a row that a shape does not explain, and it is given up.
+const DOUBTFUL: u32 = 5;
 
 impl Lane {
     /// Seconds after which a ping that was not refused counts as admitted. Before anything is known of the limit a
@@ -39,18 +54,14 @@ impl Lane {
                 self.set_rate(now, before * (1.0 - share));
             }
         }
-        let used = |window: &Window| self.slots.tally(window.opened_at, from).admitted();
-        if let Some(window) = self.window.filter(|window| window.is_doubtful(from, used(window))) {
-            self.window = Some(Window { length: MINUTE, since: now, ..window });
-        }
+        self.doubt_window(now, from);
         let rare = MINUTE * self.unit / self.slots.tally(now - MINUTE, now).admitted().max(self.unit);
         let mut shut = Shut::new(now, from, self.delay.until_known(), self.spacing(), rare);
-        if let Some(window) = self.window {
-            let opens_at = window.opens_at(now);
-            if opens_at < now + SOON {
-                shut.next_at = opens_at;
-            }
+        let opens_at = self.window.and_then(|window| window.opens_at(now));
+        if let Some(opens_at) = opens_at.filter(|opens_at| *opens_at < now + SOON) {
+            shut.next_at = opens_at;
         }
+        shut.opens_at = opens_at.filter(|_| self.charged.is_none());
         shut.refused(now, f64::NAN, retry_after);
         self.stage = Stage::Shut(shut);
         if let Some(charged) = &mut self.charged {
@@ -65,6 +76,15 @@ impl Lane {
     pub(super) fn reopen(&mut self, now: f64, shut: Shut, ping: f64) -> Turn {
         let before = self.rate;
         let closed_for = ping - shut.since;
+        self.reopened = self.charged.is_none().then_some(Reopened {
+            ping,
+            shut,
+            window: self.window,
+            rate: self.rate,
+            ceiling: self.ceiling,
+            regime_since: self.regime_since,
+            shut_before: self.shut_before,
+        });
         self.stage = Stage::Riding;
         self.cut_at = ping;
         self.clean_since = ping;
@@ -81,22 +101,27 @@ impl Lane {
                 why: Why::Reopened { seconds: closed_for, window: None },
             };
         }
-        let length = Window::length_of(closed_for, self.window);
+        let length = if closed_for > SHORT_CLOSURE { MINUTE } else { SHORT };
         let held = self.held_in(length);
         let explained = WINDOW_CLOSURE + 2.0 * self.unit / held + self.recovery(held);
         let is_window = (explained..=LONGEST_CLOSURE).contains(&closed_for);
-        if self.window.is_some() || is_window {
-            if self.window.is_none() {
-                self.regime_since = now;
+        if self.charged.is_some() {
+            if self.window.is_some() || is_window {
+                self.used_up_while_produced(now, closed_for, shut.since, ping);
+            } else {
+                self.recovered(now, closed_for);
             }
-            self.measure(now, length);
-            if let Some(window) = &mut self.window {
-                window.opened(shut.since, ping);
-            }
-        } else if self.charged.is_some() {
-            self.recovered(now, closed_for);
         } else {
-            self.emptied(now, shut, ping);
+            let passed = self.passed(now, shut, ping);
+            let too_little = passed.is_some_and(|passed| self.is_full_of_earlier(now, passed.rate));
+            if self.window.is_some() || is_window || shut.does_not_fill() || too_little {
+                if self.window.is_none() {
+                    self.regime_since = now;
+                }
+                self.used_up(now, shut.since, self.refused_at.max(shut.told_until.min(ping)), ping);
+            } else if let Some(passed) = passed {
+                self.emptied(now, passed);
+            }
         }
         self.shut_before = Some(shut.since);
         self.free_at = now.max(ping + self.spacing());
@@ -107,12 +132,26 @@ impl Lane {
         }
     }
 
+    /// The ping that was taken for admitted is refused late: it is still shut, and nothing was learned.
+    pub(super) fn shut_after_all(&mut self, now: f64, reopened: Reopened, retry_after: Option<f64>) -> Turn {
+        let before = self.rate;
+        let Reopened { ping, mut shut, window, rate, ceiling, regime_since, shut_before } = reopened;
+        self.explained.forget(ping);
+        self.window = window;
+        self.ceiling = ceiling;
+        self.regime_since = regime_since;
+        self.shut_before = shut_before;
+        self.set_rate(now, rate);
+        shut.refused(now, ping, retry_after);
+        self.stage = Stage::Shut(shut);
+        self.cut_at = now;
+        self.clean_since = now;
+        Turn { at: before, to: self.rate, why: Why::Closed }
+    }
+
     /// It is a sliding minute, which is used up.
     pub(super) fn slide(&mut self, now: f64) {
-        self.measure(now, MINUTE);
-        if let Some(window) = &mut self.window {
-            window.slides = true;
-        }
+        self.measure(now, Shape { seconds: LONGEST, slides: true }, true, None);
         self.regime_since = now;
     }
 
@@ -121,6 +160,7 @@ impl Lane {
     fn start_over(&mut self, now: f64, ping: f64) {
         let measured = self.admitted.max(self.unit) / (ping - self.open_since).max(MINUTE);
         self.window = None;
+        self.explained.clear();
         self.regime_since = now;
         self.shut_before = Some(ping);
         self.ceiling = Some(measured);
@@ -130,25 +170,30 @@ impl Lane {
         self.free_at = now.max(ping + self.spacing());
     }
 
-    /// It was a bucket that had been emptied far too fast: what it gave meanwhile is what it gets.
-    fn emptied(&mut self, now: f64, shut: Shut, ping: f64) {
-        let first = self.shut_before.is_none();
+    /// What was admitted since the lane was shut before, if that was just now, or since it is shut.
+    fn passed(&self, now: f64, shut: Shut, ping: f64) -> Option<Passed> {
         let (from, until) = match self.shut_before {
             None => (shut.since, shut.began),
             Some(before) if shut.since - before < AGAIN => (before, shut.since),
-            Some(_) => return,
+            Some(_) => return None,
         };
         let admitted = self.slots.tally(from, until).admitted();
-        let measured = if admitted >= SOME * self.unit {
+        let rate = if admitted >= SOME * self.unit {
             admitted / (until - from).max(SLOT)
         } else {
             self.slots.tally(from, now).admitted().max(self.unit) / (ping - from).max(SLOT)
         };
+        Some(Passed { rate, is_little: admitted < ENOUGH * self.unit })
+    }
+
+    /// It was a bucket that had been emptied far too fast: what it gave meanwhile is what it gets.
+    fn emptied(&mut self, now: f64, passed: Passed) {
+        let first = self.shut_before.is_none();
         self.regime_since = now;
         self.returning = first;
-        self.ceiling = Some(measured);
-        self.set_rate(now, measured.min(self.rate));
-        if first && admitted < ENOUGH * self.unit {
+        self.ceiling = Some(passed.rate);
+        self.set_rate(now, passed.rate.min(self.rate));
+        if first && passed.is_little {
             self.stage = Stage::Starting;
             self.allowance = 0.0;
         }
@@ -157,24 +202,58 @@ impl Lane {
     /// What was admitted until the window was used up, in units a second: all that counted at the last refusal.
     pub(super) fn held_in(&self, length: f64) -> f64 {
         let until = self.refused_at + SLOT;
+        // Where requests are rare, the oldest that counted went out just a length before.
+        let from = if self.spacing() > 2.0 * SLOT { self.refused_at - length } else { until - length };
         let held = match &self.charged {
             Some(charged) => charged.between(until - length, until),
-            None => self.slots.tally(until - length, until).admitted(),
+            None => self.slots.tally(from, until).admitted(),
         };
         held.max(self.unit) / length
     }
 
+    /// A window was used up by a request that was sent at `shut_at`, and opened again: goes on with what it held.
+    pub(super) fn used_up(&mut self, now: f64, shut_at: f64, refused_at: f64, opened_at: f64) {
+        let history = self.slots.history();
+        self.explained.add(UsedUp { first_refused: shut_at, last_refused: refused_at, opened_at }, &history);
+        let known = self.window.filter(|window| !window.guessed).map(Window::shape);
+        let count = if known.is_some() { 3 } else { 2 };
+        let explanation = self.explained.shape(&history, self.unit, known, count);
+        self.unexplained = if explanation.is_some() { 0 } else { self.unexplained + 1 };
+        let known =
+            known.filter(|known| self.unexplained < DOUBTFUL && known.can_be_shut_for(refused_at - shut_at));
+        let (shape, guessed) = match explanation.or(known) {
+            Some(shape) => (shape, false),
+            None if self.unexplained > 1 => (Shape { seconds: LONGEST, slides: true }, false),
+            None => (Shape { seconds: self.explained.quickest(self.unit), slides: false }, true),
+        };
+        let opening = Some(Opening { after: refused_at, by: opened_at }).filter(|_| opened_at > refused_at);
+        let known = self.window.filter(|window| window.shape() == shape).and_then(|window| window.opening);
+        let opening = match (known, opening) {
+            (Some(known), Some(opening)) => Some(opening.also(known, shape.length())),
+            (known, opening) => opening.or(known),
+        };
+        self.measure(now, shape, guessed, opening.filter(|_| !guessed && !shape.slides));
+    }
+
     /// Goes on with what the window was just seen to hold.
-    pub(super) fn measure(&mut self, now: f64, length: f64) {
+    pub(super) fn measure(&mut self, now: f64, shape: Shape, guessed: bool, opening: Option<Opening>) {
+        let length = shape.length();
         let held = self.held_in(length);
-        let opened_at = self.window.map_or(now, |window| window.opened_at);
-        let slides = self.window.is_some_and(|window| window.slides);
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
         let since = same.map_or(now, |window| window.since);
         self.ceiling = Some(held);
-        self.window = Some(Window { length, held, since, slides, opened_at, probing: None, searching: None });
-        let scatter = self.scatter(length);
-        self.set_rate(now, (HELD - scatter) * held);
+        self.window = Some(Window {
+            length,
+            held,
+            guessed,
+            since,
+            slides: shape.slides,
+            opening,
+            probing: None,
+            searching: None,
+        });
+        let part = if guessed { 1.0 } else { HELD - self.scatter(length) };
+        self.set_rate(now, part * held);
     }
 
     /// Time has passed.

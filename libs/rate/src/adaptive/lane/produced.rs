@@ -4,7 +4,10 @@
 //! still being produced draws on it meanwhile. So nothing is sent until a single request passes, and the limit is not
 //! what was admitted, but what was [charged](super::super::charged) since the allowance was last used up.
 
+use super::super::shape::Shape;
 use super::super::turn::Turn;
+use super::super::window::{MINUTE, Opening, Window};
+use super::closing::{SHORT, SHORT_CLOSURE};
 use super::{Lane, Refusal};
 
 /// Seconds between two refusals in which the rate has hardly changed: what was charged meanwhile is the limit.
@@ -13,6 +16,10 @@ const SOON: f64 = 10.0;
 const LOWER: f64 = 0.9;
 /// A closure of so many seconds measures the limit, whenever single requests asked for its end.
 const LONG: f64 = 5.0;
+/// A window opened at its time if it did within this many seconds of it.
+const EVEN: f64 = 2.5;
+/// The share of what a window holds that it cannot be used up with.
+const HARDLY: f64 = 0.25;
 /// The share of what a window holds that more than that was charged in, without it being that window.
 const MORE: f64 = 1.1;
 /// By how much charges scatter in the time of one request, as a share of what it takes. What is under way is known to
@@ -55,6 +62,37 @@ impl Lane {
         self.ceiling = Some(limit);
         self.set_rate(now, limit);
         Turn { to: self.rate, ..turn }
+    }
+
+    /// Open again, and a window: one of ten seconds or of a minute, since what answers draw hides when it was used up.
+    pub(super) fn used_up_while_produced(&mut self, now: f64, closed_for: f64, shut_at: f64, opened_at: f64) {
+        if self.window.is_none() {
+            self.regime_since = now;
+        }
+        let known = self.window.map(Window::shape);
+        let seconds = if closed_for > SHORT_CLOSURE { MINUTE } else { known.map_or(SHORT, Shape::length) };
+        let early = self.window.and_then(|window| window.opens_at(shut_at)).map(|at| at - opened_at);
+        let slides = match early {
+            Some(early) if early.abs() < EVEN => false,
+            Some(early) if early > EVEN => true,
+            _ => known.is_some_and(|shape| shape.slides),
+        };
+        let opening = Opening { after: opened_at, by: opened_at };
+
+        self.measure(now, Shape::of(seconds, slides), false, Some(opening));
+    }
+
+    /// A window that is used up before half of its length is over, or with hardly anything used, is a longer one.
+    pub(super) fn doubt_window(&mut self, now: f64, shut_at: f64) {
+        let Some(window) = self.window.filter(|window| self.charged.is_some() && window.length < MINUTE)
+        else {
+            return;
+        };
+        let opened_at = window.opening.map_or(f64::NEG_INFINITY, |opening| opening.by);
+        let used = self.slots.tally(opened_at, shut_at).admitted();
+        if shut_at - window.since < window.length / 2.0 || used < HARDLY * window.held * window.length {
+            self.window = Some(Window { length: MINUTE, since: now, ..window });
+        }
     }
 
     /// Open again, and no window: an allowance that was used up for so long gave meanwhile what was charged.

@@ -23,6 +23,8 @@ const MEASURED: f64 = 0.97;
 /// A minute that holds at least so many requests, and a rate that is this share of what was admitted in it.
 const FULL_OF: f64 = 20.0;
 const EARLIER: f64 = 0.25;
+/// A sliding window that was full so many seconds ago and refuses everything again holds less than before.
+const WHILE: f64 = 10.0;
 /// So many in a row mean that the lane is shut, so many of the last twelve that it overruns.
 const IN_A_ROW: u32 = 3;
 const MANY: usize = 5;
@@ -45,8 +47,12 @@ impl Lane {
         self.delay.observe(now - sent_at);
         self.refused_at = self.refused_at.max(sent_at);
         self.in_round += 1.0;
+        if let Some(reopened) = self.reopened.take_if(|reopened| reopened.ping.total_cmp(&sent_at).is_eq()) {
+            return Some(self.shut_after_all(now, reopened, retry_after));
+        }
         let riding = matches!(self.stage, Stage::Starting | Stage::Riding);
-        if riding && sent_at > self.cut_at && self.is_full_of_earlier(now) {
+        if riding && sent_at > self.cut_at && self.window.is_none() && self.is_full_of_earlier(now, self.rate)
+        {
             self.slide(now);
             return Some(self.shut(now, sent_at, retry_after));
         }
@@ -63,7 +69,7 @@ impl Lane {
                 let closed = self.in_round >= EARLY
                     && known.sent >= EARLY * self.unit
                     && known.refused_share() > CLOSED_EARLY;
-                closed.then(|| self.shut(now, from, retry_after))
+                (closed && !self.is_sliding_edge(from)).then(|| self.shut(now, from, retry_after))
             }
             Stage::Starting | Stage::Riding if self.is_slow() => {
                 self.refused_slowly(now, sent_at, retry_after)
@@ -75,16 +81,19 @@ impl Lane {
 
     /// Refused at far less than was admitted in the last minute, which no bucket does: it is a sliding minute that is
     /// still full of what went before.
-    fn is_full_of_earlier(&self, now: f64) -> bool {
+    pub(super) fn is_full_of_earlier(&self, now: f64, rate: f64) -> bool {
         let admitted = self.slots.tally(now - MINUTE, now).admitted();
-        self.window.is_none() && admitted >= FULL_OF * self.unit && self.rate * MINUTE < EARLIER * admitted
+        admitted >= FULL_OF * self.unit && rate * MINUTE < EARLIER * admitted
     }
 
     fn refused_slowly(&mut self, now: f64, sent_at: f64, retry_after: Option<f64>) -> Option<Turn> {
         let is_new = sent_at > self.cut_at;
         let in_a_row = self.recent.in_a_row(now - self.delay.until_known());
-        if in_a_row >= IN_A_ROW || (self.window.is_some() && is_new) {
+        if in_a_row >= IN_A_ROW || (is_new && self.window.is_some() && !self.slides()) {
             return Some(self.shut(now, sent_at, retry_after));
+        }
+        if self.window.is_some() {
+            return is_new.then(|| self.slid(now));
         }
         if self.recent.refused_count() >= MANY
             && let Some(admitted) = self.recent.admitted_per_second(now)
@@ -99,6 +108,14 @@ impl Lane {
         let turn = self.take_step(now, (self.step_back_now(now) * again).min(START_STEP));
         self.stage = Stage::Riding;
         Some(turn)
+    }
+
+    /// A sliding window is full, and has room again as soon as the oldest request in it is old enough.
+    fn slid(&mut self, now: f64) -> Turn {
+        let before = self.rate;
+        self.begin_round(now);
+        self.used_up(now, self.refused_at, self.refused_at, self.refused_at);
+        Turn { at: before, to: self.rate, why: Why::Refused }
     }
 
     fn open_round(&mut self, now: f64, sent_at: f64) -> Turn {
@@ -155,23 +172,35 @@ impl Lane {
             return None;
         }
         let share = (first.refused + last.refused) / sent.max(self.unit);
-        if last.sent > 0.0 && last.refused_share() > 0.99 && share > 0.5 {
+        let closed = last.sent > 0.0 && last.refused_share() > 0.99 && share > 0.5;
+        if closed && !self.is_sliding_edge(from) {
             return Some(self.shut(now, from, None));
         }
         let admitted = (first.admitted() + last.admitted()) / (until - from_slot);
-        if share <= ISOLATED || last.refused_share() <= ISOLATED {
+        if closed || share <= ISOLATED || last.refused_share() <= ISOLATED {
             self.stage = Stage::Riding;
-            return self.isolated(now, start.then_some(admitted));
+            return self.isolated(now, from, start.then_some(admitted));
         }
         let (one, other) = (first.refused_share(), last.refused_share());
         (late || one.max(other) < 2.0 * one.min(other)).then(|| self.overrun(now, admitted))
     }
 
+    /// Whether it is a window that is known to slide, and was seen to lately.
+    fn slides(&self) -> bool {
+        self.window.is_some_and(|window| window.slides && !window.guessed) && self.explained.closed()
+    }
+
+    /// Refused for the first time in a while by a window that is known to slide: what is in it is known as well, and
+    /// when there will be room again.
+    fn is_sliding_edge(&self, from: f64) -> bool {
+        self.slides() && from > self.explained.newest() + WHILE
+    }
+
     /// It was the edge. The step back of a start was far too long for that.
-    fn isolated(&mut self, now: f64, admitted: Option<f64>) -> Option<Turn> {
+    fn isolated(&mut self, now: f64, from: f64, admitted: Option<f64>) -> Option<Turn> {
         let before = self.rate;
-        if let Some(window) = self.window {
-            self.measure(now, window.length);
+        if self.window.is_some() {
+            self.used_up(now, from, self.refused_at, self.refused_at);
         } else if let Some(admitted) = admitted {
             self.set_rate(now, before.max(MEASURED * admitted));
         }
@@ -183,8 +212,8 @@ impl Lane {
         let before = self.rate;
         self.begin_round(now);
         self.stage = Stage::Riding;
-        if let Some(window) = self.window {
-            self.measure(now, window.length);
+        if self.window.is_some() {
+            self.used_up(now, self.refused_at, self.refused_at, self.refused_at);
         } else {
             self.ceiling = Some(admitted.max(before / 4.0));
             self.regime_since = now;
