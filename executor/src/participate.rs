@@ -99,7 +99,7 @@ impl Participant {
     }
 
     async fn round(&mut self) {
-        for (account, rates) in self.by_account(self.pacing.rates()) {
+        for (account, rates) in self.by_account(self.pacing.rates(), |rate| &rate.model) {
             self.recall(&account, &rates).await;
             self.exchange(account, &rates).await;
         }
@@ -115,8 +115,8 @@ impl Participant {
                 continue;
             }
             match self.participation.state.remembered(account, model).await {
-                Ok(Some(rpm)) => self.pacing.recall(model, rpm),
-                Ok(None) => {}
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => self.pacing.recall(model, &found),
                 Err(error) => self.warn(&error),
             }
         }
@@ -138,7 +138,7 @@ impl Participant {
 
     async fn note(&mut self) {
         self.noted = Instant::now();
-        for (account, found) in self.by_account(self.pacing.found()) {
+        for (account, found) in self.by_account(self.pacing.found(), |limits| &limits.model) {
             if let Err(error) = self.participation.state.remember(&account, &found).await {
                 self.warn(&error);
             }
@@ -154,12 +154,12 @@ impl Participant {
         }
     }
 
-    /// Rates by whose limits they use up.
-    fn by_account(&self, rates: Vec<ModelRate>) -> BTreeMap<Account, Vec<ModelRate>> {
+    /// What is known of models, by whose limits they use up.
+    fn by_account<T>(&self, known: Vec<T>, model: impl Fn(&T) -> &str) -> BTreeMap<Account, Vec<T>> {
         let mut accounts: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for rate in rates {
-            if let Some(account) = self.provider.account(&rate.model) {
-                accounts.entry(account).or_default().push(rate);
+        for known in known {
+            if let Some(account) = self.provider.account(model(&known)) {
+                accounts.entry(account).or_default().push(known);
             }
         }
         accounts

@@ -6,10 +6,10 @@
 mod location;
 mod stored;
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use penstock_rate::Shared;
+use penstock_rate::{Dimension, Shared};
 use penstock_storage::StorageError;
 use thiserror::Error;
 
@@ -28,14 +28,27 @@ pub struct ModelRate {
     pub rpm: f64,
 }
 
+/// What was found out of a model's limits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelLimits {
+    /// The model.
+    pub model: Arc<str>,
+    /// Requests and tokens a minute, as far as they were limited.
+    pub found: BTreeMap<Dimension, f64>,
+}
+
 /// The memory that jobs on one key have in common.
 #[async_trait]
 pub trait SharedState: Debug + Send + Sync {
-    /// What earlier jobs have found out about a model, in requests a minute.
-    async fn remembered(&self, account: &Account, model: &str) -> Result<Option<f64>, SharedStateError>;
+    /// What earlier jobs have found out about a model, in requests and tokens a minute.
+    async fn remembered(
+        &self,
+        account: &Account,
+        model: &str,
+    ) -> Result<BTreeMap<Dimension, f64>, SharedStateError>;
 
     /// Leaves what this job has found out to later ones.
-    async fn remember(&self, account: &Account, found: &[ModelRate]) -> Result<(), SharedStateError>;
+    async fn remember(&self, account: &Account, found: &[ModelLimits]) -> Result<(), SharedStateError>;
 
     /// Tells what `job` sends, as it will again after `every`, and hears of the jobs at each of these models, in their
     /// order.

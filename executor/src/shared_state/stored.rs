@@ -1,13 +1,13 @@
 //! Shared state in a storage: two small documents for each account, changed by compare-and-swap.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use penstock_rate::{DocumentError, Remembered, Shared, Sharing};
+use penstock_rate::{Dimension, DocumentError, Remembered, Shared, Sharing};
 use penstock_storage::{Action, ErrorKind, Generation, ObjectName, Store};
 
-use super::{ModelRate, SharedState, SharedStateError};
+use super::{ModelLimits, ModelRate, SharedState, SharedStateError};
 use crate::{
     clock::now_ms,
     output::{jitter, object_name, within},
@@ -70,16 +70,21 @@ impl StoredState {
 
 #[async_trait]
 impl SharedState for StoredState {
-    async fn remembered(&self, account: &Account, model: &str) -> Result<Option<f64>, SharedStateError> {
+    async fn remembered(
+        &self,
+        account: &Account,
+        model: &str,
+    ) -> Result<BTreeMap<Dimension, f64>, SharedStateError> {
         let found = self.read(&remembered(account)).await?;
-        Ok(found.and_then(|(_, bytes)| opened(Remembered::read(&bytes)).rpm(model, now_ms())))
+        let rates = found.map(|(_, bytes)| opened(Remembered::read(&bytes))).unwrap_or_default();
+        Ok(rates.found(model, now_ms()))
     }
 
-    async fn remember(&self, account: &Account, found: &[ModelRate]) -> Result<(), SharedStateError> {
+    async fn remember(&self, account: &Account, found: &[ModelLimits]) -> Result<(), SharedStateError> {
         let change = |bytes: Option<&[u8]>| {
             let mut rates = bytes.map(|bytes| opened(Remembered::read(bytes))).unwrap_or_default();
-            for ModelRate { model, rpm } in found {
-                rates.record(model, *rpm, now_ms());
+            for ModelLimits { model, found } in found {
+                rates.record(model, found, now_ms());
             }
             rates.write()
         };
@@ -153,14 +158,20 @@ mod tests {
         [ModelRate { model: "m".into(), rpm }]
     }
 
+    fn limits(of: Dimension, per_minute: f64) -> [ModelLimits; 1] {
+        [ModelLimits { model: "m".into(), found: BTreeMap::from([(of, per_minute)]) }]
+    }
+
     #[tokio::test]
     async fn what_one_job_found_out_the_next_one_hears_and_the_key_is_nowhere() {
         let store = MemoryStore::new();
         let state = StoredState::new(Arc::new(store.clone()));
-        assert_eq!(state.remembered(&account(), "m").await.unwrap(), None);
-        state.remember(&account(), &rates(3_480.0)).await.unwrap();
-        state.remember(&account(), &rates(3_500.0)).await.unwrap();
-        assert_eq!(state.remembered(&account(), "m").await.unwrap(), Some(3_500.0));
+        assert_eq!(state.remembered(&account(), "m").await.unwrap(), BTreeMap::new());
+        state.remember(&account(), &limits(Dimension::Requests, 3_480.0)).await.unwrap();
+        state.remember(&account(), &limits(Dimension::Requests, 3_500.0)).await.unwrap();
+        state.remember(&account(), &limits(Dimension::OutputTokens, 80_000.0)).await.unwrap();
+        let both = BTreeMap::from([(Dimension::Requests, 3_500.0), (Dimension::OutputTokens, 80_000.0)]);
+        assert_eq!(state.remembered(&account(), "m").await.unwrap(), both);
         let objects = store.list("", None).await.unwrap().objects;
         assert_eq!(objects.len(), 1);
         let (_, bytes) = store.get(&objects[0].name, 1_000).await.unwrap().unwrap();
@@ -218,12 +229,15 @@ mod tests {
     async fn a_store_that_fails_is_an_error_and_a_damaged_document_is_begun_anew() {
         let broken = FaultyStore::new(MemoryStore::new(), |_| Some(Fault::Refused));
         let state = StoredState::new(Arc::new(broken));
-        assert!(state.remember(&account(), &rates(1.0)).await.is_err());
+        assert!(state.remember(&account(), &limits(Dimension::Requests, 1.0)).await.is_err());
         let store = MemoryStore::new();
         store.create(&remembered(&account()), Bytes::from_static(b"not JSON")).await.unwrap();
         let state = StoredState::new(Arc::new(store));
-        assert_eq!(state.remembered(&account(), "m").await.unwrap(), None);
-        state.remember(&account(), &rates(1.0)).await.unwrap();
-        assert_eq!(state.remembered(&account(), "m").await.unwrap(), Some(1.0));
+        assert_eq!(state.remembered(&account(), "m").await.unwrap(), BTreeMap::new());
+        state.remember(&account(), &limits(Dimension::Requests, 1.0)).await.unwrap();
+        assert_eq!(
+            state.remembered(&account(), "m").await.unwrap(),
+            BTreeMap::from([(Dimension::Requests, 1.0)])
+        );
     }
 }

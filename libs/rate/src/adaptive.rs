@@ -25,6 +25,7 @@ mod turn;
 mod window;
 mod words;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ use self::story::{Position, Story};
 use self::tuning::Tuning;
 pub(crate) use self::words::Words;
 use self::words::{rate, words};
-use crate::document::{HIGHEST_RPM, is_rate};
+use crate::document::{HIGHEST_RPM, is_limit, is_rate};
 use crate::event::{Cost, Dimension, Hint, Hints, Verdict};
 use crate::fixed::Fixed;
 use crate::gauges::Gauges;
@@ -79,6 +80,8 @@ struct Tokens {
     dimension: Dimension,
     /// None as long as nothing says that they are.
     lane: Option<Lane>,
+    /// What an earlier job found, in tokens a second, as long as no request has shown what one takes.
+    remembered: Option<f64>,
     stated: Stated,
 }
 
@@ -99,7 +102,8 @@ impl Adaptive {
         let most = in_flight::cap(limits);
         let searches = matches!(profile, Profile::Vllm | Profile::Unknown);
         let bound = bound(limits);
-        let tokens = |dimension| Tokens { dimension, lane: None, stated: Stated::default() };
+        let tokens =
+            |dimension| Tokens { dimension, lane: None, remembered: None, stated: Stated::default() };
         Self {
             profile,
             began: now,
@@ -171,6 +175,7 @@ impl Adaptive {
         let seconds = self.seconds(now);
         self.sent_at = seconds;
         self.amounts.sent(cost);
+        self.begin_remembered(seconds);
         self.bounds.sent(now, cost);
         self.requests.sent(seconds, Amount::at_once(1.0));
         for Tokens { dimension, lane, .. } in &mut self.tokens {
@@ -321,16 +326,32 @@ impl Adaptive {
         turns
     }
 
-    /// An earlier job ran well with so many requests a minute.
-    pub(crate) fn remembered(&mut self, now: Duration, rpm: f64) -> Words {
-        if !is_rate(rpm) {
-            return Words::new();
-        }
+    /// Earlier jobs ran well with so much a minute.
+    pub(crate) fn remembered(&mut self, now: Duration, found: &BTreeMap<Dimension, f64>) -> Words {
         let seconds = self.seconds(now);
-        self.requests.remember(seconds, rpm / 60.0);
-        let found = rate(rpm / 60.0, Dimension::Requests);
-        let present = rate(self.requests.rate(), Dimension::Requests);
-        vec![format!("{present}: an earlier job ran well with {found}")]
+        let mut said = Words::new();
+        for (&dimension, &per_minute) in found.iter().filter(|(of, rate)| is_limit(**of, **rate)) {
+            let per_second = per_minute / 60.0;
+            match self.tokens.iter_mut().find(|tokens| tokens.dimension == dimension) {
+                Some(tokens) => tokens.remembered = Some(per_second),
+                None => self.requests.remember(seconds, per_second),
+            }
+            said.push(format!("an earlier job ran well with {}", rate(per_second, dimension)));
+        }
+        self.begin_remembered(seconds);
+        said
+    }
+
+    /// Begins below what earlier jobs found of tokens, once it is known what a request takes of them.
+    fn begin_remembered(&mut self, seconds: f64) {
+        let tuning = Tuning::of(self.profile);
+        for Tokens { dimension, lane, remembered, .. } in &mut self.tokens {
+            let is_known = self.amounts.is_known(*dimension);
+            let Some(found) = remembered.take_if(|_| is_known) else { continue };
+            let (unit, charging) = (self.amounts.mean(*dimension), self.amounts.charging(*dimension));
+            let fresh = || Lane::new(tuning, HIGHEST_TOKENS, unit, charging, seconds);
+            lane.get_or_insert_with(fresh).remember(seconds, found);
+        }
     }
 
     /// When the next request may go, for all lanes and the user's limits.
@@ -356,6 +377,15 @@ impl Adaptive {
     pub(crate) fn learned_rpm(&self) -> Option<f64> {
         let (dimension, unit) = self.deciding();
         Some(self.lane(dimension)?.found()? / unit * 60.0)
+    }
+
+    /// What was found out of each quantity that was limited, per minute. Where tokens were, as many requests as they let
+    /// through went well.
+    pub(crate) fn found(&self) -> BTreeMap<Dimension, f64> {
+        let tokens = self.tokens.iter().filter_map(|tokens| Some((tokens.dimension, tokens.lane.as_ref()?)));
+        let found = tokens.filter_map(|(dimension, lane)| Some((dimension, lane.found()? * 60.0)));
+        let requests = self.requests.found().map(|rate| rate * 60.0).or_else(|| self.learned_rpm());
+        found.chain(requests.map(|rpm| (Dimension::Requests, rpm))).collect()
     }
 
     /// The least limit that the provider states and that is believed, in requests per minute.
@@ -444,7 +474,7 @@ impl Adaptive {
         let part = |stated: &Stated| stated.believed(now).map(|per_second| per_second / self.jobs);
         let turn = self.requests.believe(seconds, part(&self.stated));
         let mut turns: Words = turn.map(|turn| words(turn, Dimension::Requests)).into_iter().collect();
-        for Tokens { dimension, lane, stated } in &mut self.tokens {
+        for Tokens { dimension, lane, stated, .. } in &mut self.tokens {
             let believed = part(stated);
             if believed.is_some() && lane.is_none() {
                 let (unit, charging) = (self.amounts.mean(*dimension), self.amounts.charging(*dimension));

@@ -4,8 +4,13 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use crate::event::Dimension;
+
 /// No key sends more requests a minute than this: a job that believed it would storm the provider.
 pub(crate) const HIGHEST_RPM: f64 = 1e7;
+
+/// No key is allowed more tokens a minute.
+const HIGHEST_TPM: f64 = 1e12;
 
 /// The longest name of a model that is noted, in bytes. It comes from a line of the input, and may be anything.
 const LONGEST_NAME: usize = 512;
@@ -52,6 +57,16 @@ pub(crate) fn write<D: Serialize>(format: &'static str, document: &D) -> Vec<u8>
 /// Whether this can be the rate of a job that sends, in requests a minute.
 pub(crate) fn is_rate(rpm: f64) -> bool {
     rpm > 0.0 && rpm <= HIGHEST_RPM
+}
+
+/// Whether this can be what a key allows of a quantity in a minute.
+pub(crate) fn is_limit(dimension: Dimension, per_minute: f64) -> bool {
+    match dimension {
+        Dimension::Requests => is_rate(per_minute),
+        Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens => {
+            per_minute > 0.0 && per_minute <= HIGHEST_TPM
+        }
+    }
 }
 
 /// Whether a model of this name is noted.

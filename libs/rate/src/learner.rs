@@ -3,9 +3,10 @@
 //! Owns what every mode needs (the clock, requests in flight, recent answers, refusals, the journal) and hands the
 //! question of the rate to the mode.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::event::{Cost, RequestId, Verdict, Wait};
+use crate::event::{Cost, Dimension, RequestId, Verdict, Wait};
 use crate::gauges::Gauges;
 use crate::in_flight::{Flight, InFlight};
 use crate::journal::{Decision, Journal};
@@ -134,11 +135,11 @@ impl Learner {
         self.note(now, words.unwrap_or_default());
     }
 
-    /// An earlier job on the same key and model ran well with so many requests per minute. Mode `adaptive` starts
-    /// somewhat below.
-    pub fn remembered(&mut self, now: Duration, rpm: f64) {
+    /// Earlier jobs on the same key and model ran well with so many requests, and tokens, per minute. Mode `adaptive`
+    /// starts somewhat below.
+    pub fn remembered(&mut self, now: Duration, found: &BTreeMap<Dimension, f64>) {
         let now = self.advance(now);
-        let words = self.policy.adaptive().map(|adaptive| adaptive.remembered(now, rpm));
+        let words = self.policy.adaptive().map(|adaptive| adaptive.remembered(now, found));
         self.note(now, words.unwrap_or_default());
     }
 
@@ -150,11 +151,11 @@ impl Learner {
         }
     }
 
-    /// Requests per minute that another job may start from; none as long as no limit was met.
-    pub fn found_rpm(&self) -> Option<f64> {
+    /// What another job may start from, per minute; of what was limited only.
+    pub fn found(&self) -> BTreeMap<Dimension, f64> {
         match &self.policy {
-            Policy::Fixed(_) | Policy::Aimd(_) => None,
-            Policy::Adaptive(adaptive) => adaptive.learned_rpm(),
+            Policy::Fixed(_) | Policy::Aimd(_) => BTreeMap::new(),
+            Policy::Adaptive(adaptive) => adaptive.found(),
         }
     }
 

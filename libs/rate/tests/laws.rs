@@ -19,7 +19,7 @@ enum Action {
     Tell(u64, Verdict),
     Share(NonZeroU32, Option<f64>),
     Saturate(Saturation),
-    Remember(f64),
+    Remember(Dimension, f64),
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
@@ -48,13 +48,17 @@ fn verdict() -> impl Strategy<Value = Verdict> {
     prop_oneof![1 => hints().prop_map(|hints| Verdict::Admitted { hints }), 9 => final_verdict()]
 }
 
-fn final_verdict() -> impl Strategy<Value = Verdict> {
-    let dimension = prop::option::of(prop::sample::select(vec![
+fn dimension() -> impl Strategy<Value = Dimension> {
+    prop::sample::select(vec![
         Dimension::Requests,
         Dimension::Tokens,
         Dimension::InputTokens,
         Dimension::OutputTokens,
-    ]));
+    ])
+}
+
+fn final_verdict() -> impl Strategy<Value = Verdict> {
+    let dimension = prop::option::of(dimension());
     let wait = || prop::option::of((0_u64..90).prop_map(Duration::from_secs));
     prop_oneof![
         12 => (any::<u16>(), any::<u16>()).prop_map(|(output, input)| Verdict::Succeeded {
@@ -115,7 +119,7 @@ fn outside() -> impl Strategy<Value = Action> {
         (jobs, prop::option::of(rate())).prop_map(|(jobs, mean_rpm)| Action::Share(jobs, mean_rpm)),
         (any::<u32>(), any::<u32>())
             .prop_map(|(running, waiting)| Action::Saturate(Saturation { running, waiting })),
-        rate().prop_map(Action::Remember),
+        (dimension(), rate()).prop_map(|(dimension, rate)| Action::Remember(dimension, rate)),
     ]
 }
 
@@ -131,7 +135,7 @@ fn live(learner: &mut Learner, actions: &[Action], mut look: impl FnMut(&mut Lea
             Action::Tell(id, verdict) => learner.verdict(now, RequestId(id), verdict),
             Action::Share(jobs, mean_rpm) => learner.shared(now, Shared { jobs, mean_rpm }),
             Action::Saturate(saturation) => learner.saturation(now, saturation),
-            Action::Remember(rpm) => learner.remembered(now, rpm),
+            Action::Remember(dimension, rate) => learner.remembered(now, &[(dimension, rate)].into()),
         }
         newest = newest.max(now);
         look(learner, newest);
@@ -212,7 +216,7 @@ proptest! {
                 let highest = limits.rpm.map_or(f64::INFINITY, |rpm| f64::from(rpm.get()));
                 let rate = gauges.effective_rpm.expect("adaptive always has a rate");
                 assert!(rate > 0.0 && rate <= highest, "{rate} of at most {highest}");
-                assert!(learner.found_rpm().is_none_or(|found| found > 0.0 && found.is_finite()));
+                assert!(learner.found().values().all(|found| *found > 0.0 && found.is_finite()));
             }
             assert!(gauges.in_flight <= 12);
             assert!(learner.decisions().len() <= 200);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use penstock_rate::{Remembered, Sharing};
+use penstock_rate::{Dimension, Remembered, Sharing};
 use proptest::prelude::*;
 
 const MODELS: [&str; 3] = ["a", "b", ""];
@@ -25,14 +25,14 @@ fn document() -> impl Strategy<Value = Vec<u8>> {
     (models, any::<bool>()).prop_map(|(models, remembered)| {
         let models = models.iter().map(|(model, rpm, at)| {
             if remembered {
-                format!(r#""{model}":{{"rpm":{rpm},"at_ms":{at}}}"#)
+                format!(r#""{model}":{{"tokens":{{"per_minute":{rpm},"at_ms":{at}}}}}"#)
             } else {
                 format!(r#""{model}":{{"1":{{"rpm":{rpm},"expires_ms":{at}}}}}"#)
             }
         });
-        let format = if remembered { "rates" } else { "sharing" };
+        let format = if remembered { "rates/2" } else { "sharing/1" };
         let models = models.collect::<Vec<_>>().join(",");
-        format!(r#"{{"format":"penstock.{format}/1","models":{{{models}}}}}"#).into_bytes()
+        format!(r#"{{"format":"penstock.{format}","models":{{{models}}}}}"#).into_bytes()
     })
 }
 
@@ -60,13 +60,14 @@ proptest! {
     ) {
         let mut remembered = Remembered::read(&bytes).unwrap_or_default();
         for (model, rpm, at) in records {
-            remembered.record(model, rpm, at);
+            remembered.record(model, &[(Dimension::Requests, rpm), (Dimension::InputTokens, 9.0 * rpm)].into(), at);
         }
         let written = Remembered::read(&remembered.write()).expect("it reads what it wrote");
         for model in MODELS {
-            let rpm = remembered.rpm(model, now);
-            prop_assert!(rpm.is_none_or(|rpm| rpm > 0.0 && rpm <= 1e7), "{rpm:?}");
-            prop_assert_eq!(written.rpm(model, now), rpm);
+            let found = remembered.found(model, now);
+            prop_assert!(found.values().all(|rate| *rate > 0.0 && *rate <= 1e12), "{found:?}");
+            prop_assert!(found.get(&Dimension::Requests).is_none_or(|rpm| *rpm <= 1e7), "{found:?}");
+            prop_assert_eq!(written.found(model, now), found);
         }
     }
 

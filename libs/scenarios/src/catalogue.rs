@@ -65,6 +65,7 @@ catalogue![
     "warm-start-10000",
     "warm-start-too-high",
     "warm-start-too-low",
+    "warm-start-tokens",
     "small-job",
     "small-job-at-500",
 ];

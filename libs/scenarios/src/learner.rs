@@ -1,6 +1,6 @@
 //! The learner of `penstock-rate` as a controller of the simulation, by way of its pipe.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroU32, time::Duration};
 
 use penstock_rate::pipe::{self, Event, Reply, Session};
 use penstock_rate::{Cost, Hint, Hints, Learner, Limits, Mode, Profile, Saturation, Shared, Verdict};
@@ -12,20 +12,23 @@ pub(crate) struct Learning {
     mode: Mode,
     profile: Profile,
     limits: Limits,
-    remembered_rpm: Option<f64>,
+    remembered: BTreeMap<penstock_rate::Dimension, f64>,
     session: Option<Session>,
 }
 
 impl Learning {
-    pub(crate) fn new(mode: Mode, profile: Profile, limits: Limits, remembered_rpm: Option<f64>) -> Self {
-        Self { mode, profile, limits, remembered_rpm, session: None }
+    pub(crate) fn new(
+        mode: Mode,
+        profile: Profile,
+        limits: Limits,
+        remembered: BTreeMap<penstock_rate::Dimension, f64>,
+    ) -> Self {
+        Self { mode, profile, limits, remembered, session: None }
     }
 
     fn begin(&self, now: Duration) -> Session {
         let mut learner = Learner::new(self.mode, self.profile, self.limits, now);
-        if let Some(rpm) = self.remembered_rpm {
-            learner.remembered(now, rpm);
-        }
+        learner.remembered(now, &self.remembered);
         Session::new(learner)
     }
 

@@ -5,7 +5,7 @@ use std::{
     num::{NonZeroU32, NonZeroU64},
 };
 
-use penstock_rate::{Limits, Mode, Profile};
+use penstock_rate::{Dimension, Limits, Mode, Profile};
 use penstock_simulator::{
     Enforcement, Quota,
     rate::{Controller, Course, Job, Measures, Provider, Trial, run},
@@ -63,6 +63,8 @@ pub struct Knowledge {
     pub tpm: Option<NonZeroU64>,
     /// What an earlier job on the same key found, in requests per minute.
     pub remembered_rpm: Option<f64>,
+    /// The same in tokens per minute, as the provider charges them.
+    pub remembered_tpm: Option<f64>,
 }
 
 /// The profile that a scenario names; `openai` if it names none, as at the pipe.
@@ -196,9 +198,12 @@ impl Scenario {
     }
 
     fn learning(&self, mode: Mode) -> Box<dyn Controller> {
-        let Knowledge { profile: KnownProfile(profile), rpm, tpm, remembered_rpm } = self.knowledge;
+        let Knowledge { profile: KnownProfile(profile), rpm, tpm, remembered_rpm, remembered_tpm } =
+            self.knowledge;
         let limits = Limits { rpm, tpm, max_in_flight: None };
-        Box::new(Learning::new(mode, profile, limits, remembered_rpm))
+        let remembered = [(Dimension::Requests, remembered_rpm), (Dimension::Tokens, remembered_tpm)];
+        let remembered = remembered.into_iter().filter_map(|(dimension, rate)| Some((dimension, rate?)));
+        Box::new(Learning::new(mode, profile, limits, remembered.collect()))
     }
 }
 

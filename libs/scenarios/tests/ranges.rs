@@ -82,6 +82,7 @@ scenarios! {
     warm_start_10000: "warm-start-10000",
     warm_start_too_high: "warm-start-too-high",
     warm_start_too_low: "warm-start-too-low",
+    warm_start_tokens: "warm-start-tokens",
     small_job: "small-job",
     small_job_at_500: "small-job-at-500",
 }

@@ -1,13 +1,19 @@
 //! What the learners tell and hear outside of their own requests: other jobs on the key, earlier jobs, and the server's
 //! word on its load.
 
-use std::sync::{Arc, atomic::Ordering::Relaxed};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
-use penstock_rate::{Learner, Mode, Saturation, Shared};
+use penstock_rate::{Dimension, Mode, Saturation, Shared};
 use tokio::sync::watch;
 
 use super::Pacing;
-use crate::{provider::Load, shared_state::ModelRate};
+use crate::{
+    provider::Load,
+    shared_state::{ModelLimits, ModelRate},
+};
 
 impl Pacing {
     /// Whether the rate is found from answers, so that what others know helps.
@@ -27,29 +33,30 @@ impl Pacing {
 
     /// What is sent to each model, for the other jobs.
     pub(crate) fn rates(&self) -> Vec<ModelRate> {
-        self.each(Learner::rate_rpm)
+        let learners = self.learners();
+        let of_model = |(model, known): (&Arc<str>, &super::Model)| {
+            Some(ModelRate { model: Arc::clone(model), rpm: known.learner.rate_rpm()? })
+        };
+        learners.models.iter().filter_map(of_model).collect()
     }
 
     /// What was found out about each model, for later jobs.
-    pub(crate) fn found(&self) -> Vec<ModelRate> {
-        self.each(Learner::found_rpm)
-    }
-
-    fn each(&self, rate: impl Fn(&Learner) -> Option<f64>) -> Vec<ModelRate> {
+    pub(crate) fn found(&self) -> Vec<ModelLimits> {
         let learners = self.learners();
         let of_model = |(model, known): (&Arc<str>, &super::Model)| {
-            Some(ModelRate { model: Arc::clone(model), rpm: rate(&known.learner)? })
+            let found = known.learner.found();
+            (!found.is_empty()).then(|| ModelLimits { model: Arc::clone(model), found })
         };
         learners.models.iter().filter_map(of_model).collect()
     }
 
     /// What an earlier job has found out about a model. What this job itself has learned goes before it.
-    pub(crate) fn recall(&self, model: &str, rpm: f64) {
+    pub(crate) fn recall(&self, model: &str, found: &BTreeMap<Dimension, f64>) {
         let now = self.began.elapsed();
         if let Some(model) = self.learners().models.get_mut(model)
             && !model.is_resumed
         {
-            model.learner.remembered(now, rpm);
+            model.learner.remembered(now, found);
         }
     }
 

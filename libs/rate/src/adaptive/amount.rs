@@ -8,6 +8,8 @@ use crate::profile::Profile;
 /// How quickly the means follow: over some hundred requests. What is expected of answers must not waver: all that are
 /// under way are expected to be that long.
 const FOLLOWED: u32 = 512;
+/// So many answers tell their mean roughly.
+const SOME: u32 = 8;
 
 /// The means over recent requests, from which lanes of tokens get their unit.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +101,11 @@ impl Amounts {
     pub(super) fn sent(&mut self, cost: Cost) {
         self.means.input.add(cost.input_tokens.into());
         self.means.reserved_output.add(cost.output_tokens.into());
+    }
+
+    /// Whether requests, and answers where they count, have shown what one takes.
+    pub(super) fn is_known(&self, dimension: Dimension) -> bool {
+        self.means.input.of > 0 && (!self.counts_as_produced(dimension) || self.means.output.of >= SOME)
     }
 
     pub(super) fn succeeded(&mut self, output_tokens: u32) {
