@@ -3,6 +3,7 @@
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use penstock_executor::{Board, Job, Stop, run};
 use penstock_job::{
     Reason,
@@ -16,19 +17,21 @@ use serde_json::Value;
 
 use crate::scenario::{Scenario, quick};
 
+/// How a provider refuses is told in the same way whether anybody learns from it or not.
+const MODES: [RateMode; 2] = [RateMode::Fixed, RateMode::Adaptive];
+
 const OLD_KEY: &str = "sk-old";
 const NEW_KEY: &str = "sk-new";
 
-/// A scenario that is answered by a provider of this kind, and the file with its key.
-async fn at(kind: ProviderKind, lines: Vec<String>) -> (Scenario, PathBuf) {
+/// A scenario that is answered by a provider of this kind, at a rate that is found like this, and the file with its key.
+async fn at(kind: ProviderKind, rate: RateMode, lines: Vec<String>) -> (Scenario, PathBuf) {
     let mut settings = quick();
     settings.api_keys = vec![OLD_KEY.to_owned(), NEW_KEY.to_owned()];
     let mut scenario = Scenario::new(lines, settings).await;
     let key = scenario.folder.path().join("key");
     fs::write(&key, OLD_KEY).unwrap();
     scenario.spec.provider.kind = kind;
-    // Refusals that come whatever is sent are no limit that could be found.
-    scenario.spec.limits.rate = Some(RateMode::Fixed);
+    scenario.spec.limits.rate = Some(rate);
     scenario.spec.provider.base_url = Some(scenario.server.origin());
     scenario.spec.provider.api_key = Some(KeySource::File(key.clone()));
     (scenario, key)
@@ -51,7 +54,7 @@ fn with_fault(scenario: &Scenario, rule: FaultRule) {
 fn small_limit() -> ProviderSettings {
     let mut settings = quick();
     settings.api_keys = vec![OLD_KEY.to_owned(), NEW_KEY.to_owned()];
-    settings.limits.tokens = Some(Quota { per_minute: 5_000, enforcement: Enforcement::MinuteBucket });
+    settings.limits.tokens = Some(Quota { per_minute: 9_000, enforcement: Enforcement::MinuteBucket });
     settings.limits.token_charge = TokenCharge::Actual;
     settings.limits.headers = RateLimitHeaders::Honest;
     settings.limits.retry_after = RetryAfter::Seconds;
@@ -79,7 +82,7 @@ async fn errors(scenario: &Scenario) -> Vec<Value> {
 
 #[tokio::test]
 async fn what_no_line_gets_past_pauses_the_job_with_its_reason_and_the_time_that_is_known() {
-    for (kind, fault, reason, evidence) in [
+    let cases = [
         (ProviderKind::Gemini, Fault::DayQuota, Reason::DayQuotaExhausted, "resumes at 0"),
         (ProviderKind::OpenAi, Fault::DayQuota, Reason::DayQuotaExhausted, "resumes at "),
         (ProviderKind::AzureOpenAi, Fault::SpendLimit, Reason::BillingOrZeroQuota, "Billing hard limit"),
@@ -98,52 +101,69 @@ async fn what_no_line_gets_past_pauses_the_job_with_its_reason_and_the_time_that
             "Your credit balance",
         ),
         (ProviderKind::Anthropic, Fault::SpendLimit, Reason::BillingOrZeroQuota, "resumes "),
-    ] {
-        let (scenario, key) = at(kind, prompts(20)).await;
-        with_fault(&scenario, FaultRule { only_key: Some(OLD_KEY.to_owned()), ..FaultRule::always(fault) });
-        scenario.validate().await;
-        let board = Arc::new(Board::default());
-        let job = Job { fail_fast_on_credentials: false, ..scenario.job().await };
-        let running = tokio::spawn(run(job, Arc::clone(&board), Stop::new()));
-        let told = paused(&board, reason).await;
-        assert!(told.starts_with(evidence), "{kind} {fault:?}: {told}");
-        // With another account's key the provider answers, which the job notices by itself.
-        fs::write(&key, NEW_KEY).unwrap();
-        running.await.unwrap().unwrap();
-        let published = scenario.published().await;
-        published.assert_completed();
-        assert_eq!(published.receipt.outcomes.succeeded, 20, "{kind} {fault:?}: no line was given up");
-    }
+    ];
+    let of_case = |(kind, fault, reason, evidence)| {
+        MODES.map(|rate| pauses_until_the_key_is_another(kind, rate, fault, reason, evidence))
+    };
+    join_all(cases.into_iter().flat_map(of_case)).await;
+}
+
+async fn pauses_until_the_key_is_another(
+    kind: ProviderKind,
+    rate: RateMode,
+    fault: Fault,
+    reason: Reason,
+    evidence: &str,
+) {
+    let (scenario, key) = at(kind, rate, prompts(20)).await;
+    with_fault(&scenario, FaultRule { only_key: Some(OLD_KEY.to_owned()), ..FaultRule::always(fault) });
+    scenario.validate().await;
+    let board = Arc::new(Board::default());
+    let job = Job { fail_fast_on_credentials: false, ..scenario.job().await };
+    let running = tokio::spawn(run(job, Arc::clone(&board), Stop::new()));
+    let told = paused(&board, reason).await;
+    assert!(told.starts_with(evidence), "{kind} {rate:?} {fault:?}: {told}");
+    // With another account's key the provider answers, which the job notices by itself.
+    fs::write(&key, NEW_KEY).unwrap();
+    running.await.unwrap().unwrap();
+    let published = scenario.published().await;
+    published.assert_completed();
+    let succeeded = published.receipt.outcomes.succeeded;
+    assert_eq!(succeeded, 20, "{kind} {rate:?} {fault:?}: no line was given up");
 }
 
 #[tokio::test]
 async fn who_is_asked_to_come_back_does_so_without_using_up_an_attempt() {
-    for (kind, fault) in [
+    let cases = [
         (ProviderKind::OpenAi, Fault::SlowDown),
         (ProviderKind::Gemini, Fault::Overloaded),
         (ProviderKind::AzureOpenAi, Fault::Overloaded),
         (ProviderKind::Anthropic, Fault::RateLimited { wait_ms: 5 }),
-    ] {
-        let (mut scenario, _) = at(kind, prompts(20)).await;
-        with_fault(&scenario, FaultRule { first_attempts: Some(1), ..FaultRule::always(fault) });
-        scenario.spec.limits.max_attempts = 1.try_into().unwrap();
-        scenario.validate().await;
-        scenario.run().await.unwrap();
-        let published = scenario.published().await;
-        published.assert_completed();
-        assert_eq!(published.receipt.outcomes.succeeded, 20, "{kind} {fault:?}");
-        assert!(scenario.requests().values().all(|times| *times == 2), "{kind} {fault:?}");
-        let throttled = if fault == Fault::Overloaded { 0 } else { 20 };
-        assert_eq!(
-            published.receipt.requests.throttled, throttled,
-            "{kind}: overload is no matter of the rate"
-        );
-    }
+    ];
+    let of_case = |(kind, fault)| MODES.map(|rate| comes_back(kind, rate, fault));
+    join_all(cases.into_iter().flat_map(of_case)).await;
+}
+
+async fn comes_back(kind: ProviderKind, rate: RateMode, fault: Fault) {
+    // Who learns from refusals sends less after each, whatever it was for.
+    let lines = if rate == RateMode::Adaptive { 4 } else { 20 };
+    let (mut scenario, _) = at(kind, rate, prompts(lines)).await;
+    with_fault(&scenario, FaultRule { first_attempts: Some(1), ..FaultRule::always(fault) });
+    scenario.spec.limits.max_attempts = 1.try_into().unwrap();
+    scenario.validate().await;
+    scenario.run().await.unwrap();
+    let published = scenario.published().await;
+    published.assert_completed();
+    assert_eq!(published.receipt.outcomes.succeeded, u64::from(lines), "{kind} {rate:?} {fault:?}");
+    assert!(scenario.requests().values().all(|times| *times == 2), "{kind} {rate:?} {fault:?}");
+    let throttled = if fault == Fault::Overloaded { 0 } else { u64::from(lines) };
+    assert_eq!(published.receipt.requests.throttled, throttled, "{kind}: overload is no matter of the rate");
 }
 
 #[tokio::test]
 async fn a_queue_that_is_full_for_the_moment_costs_no_attempt() {
-    let (mut scenario, _) = at(ProviderKind::OpenAi, prompts(20)).await;
+    // In mode adaptive they go one after the other at first.
+    let (mut scenario, _) = at(ProviderKind::OpenAi, RateMode::Fixed, prompts(20)).await;
     let mut settings = quick();
     settings.latency.start_ms = Distribution::Constant(50.0);
     settings.slots = Some(Slots { at_once: 4, when_full: WhenFull::Refuse });
@@ -158,48 +178,62 @@ async fn a_queue_that_is_full_for_the_moment_costs_no_attempt() {
 
 #[tokio::test]
 async fn an_overload_that_promises_nothing_uses_up_attempts() {
-    let (mut scenario, _) = at(ProviderKind::Anthropic, prompts(5)).await;
-    with_fault(&scenario, FaultRule::always(Fault::Overloaded));
-    scenario.spec.limits.max_attempts = 2.try_into().unwrap();
-    scenario.validate().await;
-    scenario.run().await.unwrap();
-    assert_eq!(scenario.published().await.receipt.outcomes.failed, 5);
-    assert!(scenario.requests().values().all(|times| *times == 2));
+    for rate in MODES {
+        let (mut scenario, _) = at(ProviderKind::Anthropic, rate, prompts(5)).await;
+        with_fault(&scenario, FaultRule::always(Fault::Overloaded));
+        scenario.spec.limits.max_attempts = 2.try_into().unwrap();
+        scenario.validate().await;
+        scenario.run().await.unwrap();
+        assert_eq!(scenario.published().await.receipt.outcomes.failed, 5, "{rate:?}");
+        assert!(scenario.requests().values().all(|times| *times == 2), "{rate:?}");
+    }
 }
 
 #[tokio::test]
 async fn a_request_that_is_larger_than_the_limit_fails_alone() {
     // OpenAI says so at once; at Azure it shows since others are answered, at Anthropic by refusal after refusal.
-    for (kind, code, times) in [
-        (ProviderKind::OpenAi, "rate_limit_exceeded", 1),
-        (ProviderKind::AzureOpenAi, "request_too_large", 1),
-        (ProviderKind::Anthropic, "request_too_large", 5),
-    ] {
-        let mut lines = prompts(20);
-        let text = "word ".repeat(10_000);
-        lines[7] = format!(r#"{{"prompt_id":7,"prompt":"{text}"}}"#);
-        let (mut scenario, _) = at(kind, lines).await;
-        scenario.server.update(small_limit()).unwrap();
-        scenario.spec.limits.max_in_flight = 4.try_into().ok();
-        scenario.validate().await;
-        scenario.run().await.unwrap();
-        let published = scenario.published().await;
-        published.assert_completed();
-        let outcomes = published.receipt.outcomes;
-        assert_eq!((outcomes.succeeded, outcomes.failed), (19, 1), "{kind}");
-        let errors = errors(&scenario).await;
-        assert_eq!(errors[0]["prompt_id"], 7);
-        assert_eq!(errors[0]["error"]["code"], code, "{}", errors[0]["error"]);
-        assert_eq!(errors[0]["attempts"].as_array().unwrap().len(), times, "{kind}");
-    }
+    let cases = [
+        (ProviderKind::OpenAi, RateMode::Fixed, "rate_limit_exceeded", 1),
+        (ProviderKind::OpenAi, RateMode::Adaptive, "rate_limit_exceeded", 1),
+        (ProviderKind::AzureOpenAi, RateMode::Fixed, "request_too_large", 1),
+        (ProviderKind::AzureOpenAi, RateMode::Adaptive, "request_too_large", 1),
+        (ProviderKind::Anthropic, RateMode::Fixed, "request_too_large", 5),
+        (ProviderKind::Anthropic, RateMode::Adaptive, "request_too_large", 5),
+    ];
+    let of_case = |(kind, rate, code, times)| one_of_them_fails(kind, rate, code, times);
+    join_all(cases.map(of_case)).await;
+}
+
+async fn one_of_them_fails(kind: ProviderKind, rate: RateMode, code: &str, times: usize) {
+    const LARGE: usize = 15;
+    let mut lines = prompts(20);
+    let text = "word ".repeat(10_000);
+    lines[LARGE] = format!(r#"{{"prompt_id":{LARGE},"prompt":"{text}"}}"#);
+    let (mut scenario, _) = at(kind, rate, lines).await;
+    scenario.server.update(small_limit()).unwrap();
+    scenario.spec.limits.max_in_flight = 4.try_into().ok();
+    scenario.validate().await;
+    scenario.run().await.unwrap();
+    let published = scenario.published().await;
+    published.assert_completed();
+    let outcomes = published.receipt.outcomes;
+    assert_eq!((outcomes.succeeded, outcomes.failed), (19, 1), "{kind} {rate:?}");
+    let errors = errors(&scenario).await;
+    assert_eq!(errors[0]["prompt_id"], LARGE);
+    assert_eq!(errors[0]["error"]["code"], code, "{kind} {rate:?}: {}", errors[0]["error"]);
+    assert_eq!(errors[0]["attempts"].as_array().unwrap().len(), times, "{kind} {rate:?}");
 }
 
 #[tokio::test]
 async fn a_line_that_azure_never_lets_pass_does_not_stand_in_the_way_of_others() {
+    join_all(MODES.map(others_pass_it)).await;
+}
+
+async fn others_pass_it(rate: RateMode) {
     let mut lines = prompts(20);
     let text = "word ".repeat(10_000);
     lines[0] = format!(r#"{{"prompt_id":0,"prompt":"{text}"}}"#);
-    let (mut scenario, key) = at(ProviderKind::AzureOpenAi, lines).await;
+    let (mut scenario, key) = at(ProviderKind::AzureOpenAi, rate, lines).await;
     scenario.server.update(small_limit()).unwrap();
     scenario.spec.limits.max_in_flight = 1.try_into().ok();
     scenario.validate().await;
