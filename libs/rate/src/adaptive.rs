@@ -12,7 +12,9 @@
 mod amount;
 mod charged;
 mod delay;
+mod figures;
 mod lane;
+mod outside;
 mod phase;
 mod recent;
 mod shape;
@@ -22,32 +24,28 @@ mod stated;
 mod story;
 mod tuning;
 mod turn;
+mod verdicts;
 mod window;
 mod words;
 
-use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use self::amount::{Amount, Amounts, Charging, Means};
-use self::lane::{Lane, LaneRecord, Refusal};
-use self::stated::{Said, Stated};
-use self::story::{Position, Story};
+use self::lane::{Lane, LaneRecord};
+use self::stated::Stated;
+use self::story::Story;
 use self::tuning::Tuning;
 pub(crate) use self::words::Words;
-use self::words::{rate, words};
-use crate::document::{HIGHEST_RPM, is_limit, is_rate};
-use crate::event::{Cost, Dimension, Hint, Hints, Verdict};
+use self::words::words;
+use crate::document::HIGHEST_RPM;
+use crate::event::{Cost, Dimension};
 use crate::fixed::Fixed;
-use crate::gauges::Gauges;
-use crate::hint::exhausted;
-use crate::in_flight::{self, Flight};
-use crate::knee::{Knee, Saturation};
+use crate::in_flight;
+use crate::knee::Knee;
 use crate::limits::Limits;
 use crate::profile::Profile;
-use crate::sharing::Shared;
 
 /// When a decision that was due could not be made, it is tried again after so long.
 const RETRY: Duration = Duration::from_millis(50);
@@ -185,175 +183,6 @@ impl Adaptive {
         }
     }
 
-    /// Something became of a request; `in_flight` are those that are left.
-    pub(crate) fn verdict(
-        &mut self,
-        now: Duration,
-        flight: Flight,
-        verdict: Verdict,
-        in_flight: u32,
-    ) -> Words {
-        match verdict {
-            Verdict::Admitted { hints } => self.admitted(now, flight, hints),
-            Verdict::Succeeded { output_tokens, .. } => self.succeeded(now, flight, output_tokens, in_flight),
-            Verdict::Refused { dimension, retry_after, hints } => {
-                let blamed = dimension.or_else(|| exhausted(hints));
-                // A server of one's own limits no rate: what it refuses without a reason is too much at once.
-                let unexplained = blamed.is_none() && hints == Hints::default();
-                if unexplained && self.profile == Profile::Vllm {
-                    return self.overloaded(now, flight, in_flight);
-                }
-                let blamed = blamed.unwrap_or(Dimension::Requests);
-                let mut turns = self.refused(now, flight, blamed, retry_after, hints);
-                turns.extend(self.believe(now));
-                turns
-            }
-            Verdict::SlowDown { .. } => self.slow_down(now, flight),
-            Verdict::Overloaded { .. } => self.overloaded(now, flight, in_flight),
-            Verdict::Lost => {
-                self.lost(now, flight);
-                Words::new()
-            }
-        }
-    }
-
-    /// Nobody knows what such a request has used up. One that fits no limit would keep a lane of tokens busy for long.
-    fn lost(&mut self, now: Duration, flight: Flight) {
-        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
-        for Tokens { dimension, lane, .. } in &mut self.tokens {
-            if let Some(lane) = lane {
-                let beyond = self.amounts.beyond(*dimension, flight.cost);
-                lane.correct(seconds, sent_at, -beyond);
-            }
-        }
-    }
-
-    fn admitted(&mut self, now: Duration, flight: Flight, hints: Hints) -> Words {
-        if hints == Hints::default() {
-            return Words::new();
-        }
-        self.listen(now, flight, hints, None);
-        self.believe(now)
-    }
-
-    fn succeeded(&mut self, now: Duration, flight: Flight, output_tokens: u32, in_flight: u32) -> Words {
-        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
-        for Tokens { dimension, lane, .. } in &mut self.tokens {
-            if let (Some(lane), Some(expected)) = (lane, self.amounts.outstanding(*dimension, flight.cost)) {
-                lane.produced(seconds, sent_at, f64::from(output_tokens), expected);
-            }
-        }
-        self.amounts.succeeded(output_tokens);
-        let change = self.knee.succeeded(now, flight.sent_at, output_tokens, in_flight.saturating_add(1));
-        change.iter().map(ToString::to_string).collect()
-    }
-
-    fn refused(
-        &mut self,
-        now: Duration,
-        flight: Flight,
-        blamed: Dimension,
-        retry_after: Option<Duration>,
-        hints: Hints,
-    ) -> Words {
-        self.listen(now, flight, hints, Some(blamed));
-        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
-        let wait = retry_after.map(|wait| wait.as_secs_f64());
-        let mut turns = Words::new();
-        if blamed == Dimension::Requests {
-            let refusal = Refusal { sent_at, amount: Amount::at_once(1.0), wait };
-            if let Some(turn) = self.requests.refused(seconds, refusal) {
-                self.story.note(seconds, turn, blamed);
-                turns.push(words(turn, blamed));
-            }
-        } else {
-            self.requests.undo(seconds, sent_at, Amount::at_once(1.0));
-        }
-        for Tokens { dimension, lane, .. } in &mut self.tokens {
-            let amount = self.amounts.of(*dimension, flight.cost);
-            if *dimension == blamed && !is_larger(amount, hints.of(blamed)) {
-                let (unit, beyond) = (self.amounts.mean(blamed), self.amounts.beyond(blamed, flight.cost));
-                let charging = self.amounts.charging(blamed);
-                let lane =
-                    lane.get_or_insert_with(|| self.requests.beside(HIGHEST_TOKENS, unit, charging, seconds));
-                // What was refused has used up nothing. A large request would keep the lane busy for long.
-                lane.correct(seconds, sent_at, -beyond);
-                let amount = Amount { expected: amount.expected - beyond, ..amount };
-                if let Some(turn) = lane.refused(seconds, Refusal { sent_at, amount, wait }) {
-                    self.story.note(seconds, turn, blamed);
-                    turns.push(words(turn, blamed));
-                }
-            } else if let Some(lane) = lane {
-                lane.undo(seconds, sent_at, amount);
-            }
-        }
-        turns
-    }
-
-    /// The provider asks for a slower rise.
-    fn slow_down(&mut self, now: Duration, flight: Flight) -> Words {
-        let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
-        let tokens =
-            self.tokens.iter_mut().filter_map(|tokens| Some((tokens.lane.as_mut()?, tokens.dimension)));
-        let lanes = [(&mut self.requests, Dimension::Requests)].into_iter().chain(tokens);
-        lanes
-            .filter_map(|(lane, dimension)| Some(words(lane.slow_down(seconds, sent_at)?, dimension)))
-            .collect()
-    }
-
-    fn overloaded(&mut self, now: Duration, flight: Flight, in_flight: u32) -> Words {
-        let change = self.knee.overloaded(now, flight.sent_at, in_flight);
-        change.iter().map(ToString::to_string).collect()
-    }
-
-    /// The server told its queue.
-    pub(crate) fn saturation(&mut self, now: Duration, told: Saturation, in_flight: u32) -> Words {
-        let change = self.knee.saturation(now, told, in_flight);
-        change.iter().map(ToString::to_string).collect()
-    }
-
-    /// What the jobs on this key send together. Only the lane that decides follows them.
-    pub(crate) fn shared(&mut self, now: Duration, shared: Shared) -> Words {
-        let seconds = self.seconds(now);
-        self.jobs = f64::from(shared.jobs.get());
-        let mut turns = self.believe(now);
-        let mean = shared.mean_rpm.filter(|mean| shared.jobs > NonZeroU32::MIN && is_rate(*mean));
-        if let Some(mean) = mean {
-            let (dimension, unit) = self.deciding();
-            let turn = self.lane_of(dimension).and_then(|lane| lane.share(seconds, mean / 60.0 * unit));
-            turns.extend(turn.map(|turn| words(turn, dimension)));
-        }
-        turns
-    }
-
-    /// Earlier jobs ran well with so much a minute.
-    pub(crate) fn remembered(&mut self, now: Duration, found: &BTreeMap<Dimension, f64>) -> Words {
-        let seconds = self.seconds(now);
-        let mut said = Words::new();
-        for (&dimension, &per_minute) in found.iter().filter(|(of, rate)| is_limit(**of, **rate)) {
-            let per_second = per_minute / 60.0;
-            match self.tokens.iter_mut().find(|tokens| tokens.dimension == dimension) {
-                Some(tokens) => tokens.remembered = Some(per_second),
-                None => self.requests.remember(seconds, per_second),
-            }
-            said.push(format!("an earlier job ran well with {}", rate(per_second, dimension)));
-        }
-        self.begin_remembered(seconds);
-        said
-    }
-
-    /// Begins below what earlier jobs found of tokens, once it is known what a request takes of them.
-    fn begin_remembered(&mut self, seconds: f64) {
-        let tuning = Tuning::of(self.profile);
-        for Tokens { dimension, lane, remembered, .. } in &mut self.tokens {
-            let is_known = self.amounts.is_known(*dimension);
-            let Some(found) = remembered.take_if(|_| is_known) else { continue };
-            let (unit, charging) = (self.amounts.mean(*dimension), self.amounts.charging(*dimension));
-            let fresh = || Lane::new(tuning, HIGHEST_TOKENS, unit, charging, seconds);
-            lane.get_or_insert_with(fresh).remember(seconds, found);
-        }
-    }
-
     /// When the next request may go, for all lanes and the user's limits.
     pub(crate) fn free_at(&mut self, now: Duration) -> Duration {
         let seconds = self.seconds(now);
@@ -365,125 +194,6 @@ impl Adaptive {
     /// Requests that may be in flight at once.
     pub(crate) fn most_in_flight(&self) -> u32 {
         self.knee.limit()
-    }
-
-    /// Requests per minute that may go, as far as the provider's limits allow.
-    pub(crate) fn rate_rpm(&self) -> f64 {
-        let (dimension, unit) = self.deciding();
-        self.lane(dimension).map_or(0.0, |lane| lane.rate() / unit * 60.0)
-    }
-
-    /// The same as far as it was found out from refusals.
-    pub(crate) fn learned_rpm(&self) -> Option<f64> {
-        let (dimension, unit) = self.deciding();
-        Some(self.lane(dimension)?.found()? / unit * 60.0)
-    }
-
-    /// What was found out of each quantity that was limited, per minute. Where tokens were, as many requests as they let
-    /// through went well.
-    pub(crate) fn found(&self) -> BTreeMap<Dimension, f64> {
-        let tokens = self.tokens.iter().filter_map(|tokens| Some((tokens.dimension, tokens.lane.as_ref()?)));
-        let found = tokens.filter_map(|(dimension, lane)| Some((dimension, lane.found()? * 60.0)));
-        let requests = self.requests.found().map(|rate| rate * 60.0).or_else(|| self.learned_rpm());
-        found.chain(requests.map(|rpm| (Dimension::Requests, rpm))).collect()
-    }
-
-    /// The least limit that the provider states and that is believed, in requests per minute.
-    fn stated_rpm(&self, now: Duration) -> Option<f64> {
-        let tokens = self.tokens.iter().map(|tokens| (&tokens.stated, self.amounts.mean(tokens.dimension)));
-        let all = tokens.chain([(&self.stated, 1.0)]);
-        all.filter_map(|(stated, unit)| Some(stated.believed(now)? / unit * 60.0)).min_by(f64::total_cmp)
-    }
-
-    pub(crate) fn gauges(&self, now: Duration) -> Gauges {
-        let rate = self.rate_rpm();
-        Gauges {
-            rpm_target: Some(rounded(self.requests.rate() * 60.0)),
-            effective_rpm: Some(self.bounds.effective_rpm().map_or(rate, |bound| rate.min(bound))),
-            learned_rpm: self.learned_rpm(),
-            stated_rpm: self.stated_rpm(now),
-            ..Gauges::default()
-        }
-    }
-
-    pub(crate) fn explain(&self) -> String {
-        let (dimension, unit) = self.deciding();
-        let now = self.clock(self.sent_at);
-        let position = Position {
-            rate: self.lane(dimension).map_or(0.0, Lane::rate),
-            dimension,
-            stated: self.stated_of(dimension).believed(now).map(|stated| stated / self.jobs),
-            own: self.bounds.effective_rpm().map(|own| own / 60.0 * unit),
-        };
-        let told = self.story.tell(self.sent_at, position);
-        match self.knee.found() {
-            Some(_) => format!("{told}, at most {} at once", self.knee.limit()),
-            None => told,
-        }
-    }
-
-    fn stated_of(&self, dimension: Dimension) -> &Stated {
-        let tokens = self.tokens.iter().find(|tokens| tokens.dimension == dimension);
-        tokens.map_or(&self.stated, |tokens| &tokens.stated)
-    }
-
-    /// The quantity whose lane lets the fewest requests through, and what a request takes of it.
-    fn deciding(&self) -> (Dimension, f64) {
-        let requests = (self.requests.rate(), Dimension::Requests, 1.0);
-        let tokens = self.tokens.iter().filter_map(|Tokens { dimension, lane, .. }| {
-            let unit = self.amounts.mean(*dimension);
-            Some((lane.as_ref()?.rate() / unit, *dimension, unit))
-        });
-        let slowest = tokens.fold(requests, |least, other| if other.0 < least.0 { other } else { least });
-        (slowest.1, slowest.2)
-    }
-
-    fn lane(&self, dimension: Dimension) -> Option<&Lane> {
-        match dimension {
-            Dimension::Requests => Some(&self.requests),
-            _ => self.tokens.iter().find(|tokens| tokens.dimension == dimension)?.lane.as_ref(),
-        }
-    }
-
-    fn lane_of(&mut self, dimension: Dimension) -> Option<&mut Lane> {
-        match dimension {
-            Dimension::Requests => Some(&mut self.requests),
-            _ => self.tokens.iter_mut().find(|tokens| tokens.dimension == dimension)?.lane.as_mut(),
-        }
-    }
-
-    /// Takes in what is said about each limit; `blamed` is the one that refused.
-    fn listen(&mut self, now: Duration, flight: Flight, hints: Hints, blamed: Option<Dimension>) {
-        let said = Said { now, began: self.began, sent_at: flight.sent_at, jobs: self.jobs };
-        let requests = (&mut self.stated, Some(&mut self.requests), Dimension::Requests);
-        let tokens =
-            self.tokens.iter_mut().map(|tokens| (&mut tokens.stated, tokens.lane.as_mut(), tokens.dimension));
-        for (stated, lane, dimension) in tokens.chain([requests]) {
-            let hint = hints.of(dimension);
-            if blamed == Some(dimension) {
-                stated.refused(said, hint, lane);
-            } else {
-                stated.observe(said, hint, lane);
-            }
-        }
-    }
-
-    /// Holds each lane within its part of what is believed. A limit of tokens that is believed makes a lane.
-    fn believe(&mut self, now: Duration) -> Words {
-        let seconds = self.seconds(now);
-        let part = |stated: &Stated| stated.believed(now).map(|per_second| per_second / self.jobs);
-        let turn = self.requests.believe(seconds, part(&self.stated));
-        let mut turns: Words = turn.map(|turn| words(turn, Dimension::Requests)).into_iter().collect();
-        for Tokens { dimension, lane, stated, .. } in &mut self.tokens {
-            let believed = part(stated);
-            if believed.is_some() && lane.is_none() {
-                let (unit, charging) = (self.amounts.mean(*dimension), self.amounts.charging(*dimension));
-                *lane = Some(self.requests.beside(HIGHEST_TOKENS, unit, charging, seconds));
-            }
-            let turn = lane.as_mut().and_then(|lane| lane.believe(seconds, believed));
-            turns.extend(turn.map(|turn| words(turn, *dimension)));
-        }
-        turns
     }
 
     fn seconds(&self, now: Duration) -> f64 {
@@ -499,15 +209,4 @@ impl Adaptive {
 /// Requests a second that the user allows, or that any key is allowed.
 fn bound(limits: Limits) -> f64 {
     limits.rpm.map_or(HIGHEST_RPM, |rpm| f64::from(rpm.get())) / 60.0
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
-fn rounded(rate: f64) -> u32 {
-    rate.round() as u32
-}
-
-/// Whether a request takes more than a limit allows in its whole period: its refusal says nothing about what is left.
-#[expect(clippy::cast_precision_loss, reason = "no limit has 2^53 tokens")]
-fn is_larger(amount: Amount, stated: Hint) -> bool {
-    stated.period.and(stated.limit).is_some_and(|limit| amount.at_once > limit as f64)
 }
