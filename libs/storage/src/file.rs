@@ -207,7 +207,8 @@ impl Store for FileStore {
     }
 
     /// The file becomes the object by `link()`, so nothing is copied unless it is on another file system, and its
-    /// permissions stay as they are. It gets an attribute, [its record](attribute), and is synced. Its checksum is taken on trust; a read of the whole object compares it.
+    /// permissions stay as they are. It gets an attribute, its record, and is synced. Its checksum is taken on trust; a
+    /// read of the whole object compares it.
     async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
         let path = source.to_owned();
         let copied = self.run(move |folder| write::prepare_upload(folder, &path, checksum)).await?;
