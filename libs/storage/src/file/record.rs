@@ -1,5 +1,5 @@
-//! What the store keeps of an object beside its content: in `.penstock/<name>.meta`, or as an
-//! [attribute] of an uploaded file.
+//! What the store keeps of an object beside its content: in `.penstock/<name>.meta`, or as an [attribute] of an uploaded
+//! file.
 //!
 //! Content and record are two files, so a crash can come between them. A record therefore says which file it
 //! describes (inode, size, modification time): a reader that has the content open knows without a lock, and without

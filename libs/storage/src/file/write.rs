@@ -4,8 +4,8 @@
 //! The order of the steps is what makes a crash between any two of them harmless:
 //! * publish: record, then link. A record without content describes nothing and the next one takes its place. An
 //!   uploaded file has its record in itself before.
-//! * swap: the old record if it is no file, rename, then record. Content that its record does not describe gets the next generation from whoever
-//!   holds the lock next, whether the swap's caller ever learned of it or not.
+//! * swap: the old record if it is no file, rename, then record. Content that its record does not describe gets the next
+//!   generation from whoever holds the lock next, whether the swap's caller ever learned of it or not.
 //! * delete: the retired generation, then the content, then the record.
 
 use std::fs::{self, File};
