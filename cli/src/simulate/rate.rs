@@ -98,9 +98,10 @@ pub(crate) fn rate(arguments: &RateArguments) -> Result<ExitCode, CommandError> 
 }
 
 fn list(stdout: &mut Lines) -> Result<(), CommandError> {
+    let width = NAMES.iter().map(|name| name.len()).max().unwrap_or_default();
     for name in NAMES {
         let scenario = read(name)?;
-        stdout.text(&format!("{name:28}{}", scenario.about));
+        stdout.text(&format!("{name:width$}  {}", scenario.about));
     }
     Ok(stdout.flush()?)
 }
