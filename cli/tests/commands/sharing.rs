@@ -42,7 +42,7 @@ fn sharers(world: &World) -> usize {
 /// The rate that is left to later jobs, in requests a minute.
 fn remembered(world: &World) -> f64 {
     let found = document(world, "remembered").expect("a job that ends leaves what it has found");
-    found["models"]["simulated"]["rpm"].as_f64().unwrap()
+    found["models"]["simulated"]["requests"]["per_minute"].as_f64().unwrap()
 }
 
 #[test]
