@@ -4,7 +4,7 @@
 //! deeper than [`DEEPEST`] levels too, so whoever must know asks the parser after a no; a yes is the parser's yes. Its speed
 //! beside the parser's, which needs a second look for the members, is in `benches/throughput.rs`.
 
-use crate::skim::{each_byte, place, zero_bytes};
+use crate::skim::{behind_blanks, each_byte, place, zero_bytes};
 
 /// How many objects and arrays may stand inside of one another in a member's value.
 const DEEPEST: u32 = u64::BITS - 1;
@@ -84,12 +84,8 @@ impl<'a> Scan<'a> {
     /// The next byte that is not white space.
     #[inline]
     fn peek(&mut self) -> Option<u8> {
-        loop {
-            match *self.text.as_bytes().get(self.at)? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                byte => return Some(byte),
-            }
-        }
+        self.at = behind_blanks(self.text, self.at);
+        self.text.as_bytes().get(self.at).copied()
     }
 
     fn expect(&mut self, wanted: u8) -> Option<()> {

@@ -87,6 +87,17 @@ pub(crate) const fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(each_byte(1)) & !word & each_byte(0x80)
 }
 
+/// Where the white space that may begin at `at` ends.
+#[inline]
+pub(crate) fn behind_blanks(text: &str, at: usize) -> usize {
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let mut end = at;
+    while text.as_bytes().get(end).is_some_and(is_blank) {
+        end += 1;
+    }
+    end
+}
+
 /// A place in a text.
 struct Skim<'a> {
     text: &'a str,
@@ -96,12 +107,8 @@ struct Skim<'a> {
 impl<'a> Skim<'a> {
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
-        loop {
-            match *self.text.as_bytes().get(self.at)? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.at += 1,
-                byte => return Some(byte),
-            }
-        }
+        self.at = behind_blanks(self.text, self.at);
+        self.text.as_bytes().get(self.at).copied()
     }
 
     fn expect(&mut self, wanted: u8) -> Option<()> {

@@ -1,9 +1,9 @@
 //! A limit that counts in a window of time: it refuses everything once it is used up, until the window is over.
 
-/// What a minute is in seconds, the longest window that is known of.
-pub(super) const MINUTE: f64 = 60.0;
 use super::shape::Shape;
 
+/// What a minute is in seconds, the longest window that is known of.
+pub(super) const MINUTE: f64 = 60.0;
 /// It is well known when a window opens if it is to this many seconds.
 const EXACT: f64 = 0.1;
 

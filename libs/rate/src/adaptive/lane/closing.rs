@@ -23,6 +23,8 @@ const AGAIN: f64 = 20.0;
 const SOON: f64 = 2.0;
 /// A closure of this many seconds is longer than any window of a minute.
 const LONGEST_CLOSURE: f64 = 61.0;
+/// So many times in a row that a shape does not explain, and it is given up.
+const DOUBTFUL: u32 = 5;
 
 /// What a bucket admitted while it was empty.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +33,6 @@ struct Passed {
     /// So little that it tells the rate only roughly.
     is_little: bool,
 }
-
-/// So many times in a row that a shape does not explain, and it is given up.
-const DOUBTFUL: u32 = 5;
 
 impl Lane {
     /// Seconds after which a ping that was not refused counts as admitted. Before anything is known of the limit a

@@ -78,7 +78,6 @@ impl Lane {
             _ => known.is_some_and(|shape| shape.slides),
         };
         let opening = Opening { after: opened_at, by: opened_at };
-
         self.measure(now, Shape::of(seconds, slides), false, Some(opening));
     }
 
