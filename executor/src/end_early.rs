@@ -7,16 +7,15 @@ use std::{ops::ControlFlow, sync::Arc, time::Duration};
 use bytes::Bytes;
 use penstock_batchfile::{Content, LineName, LineSplitter, Ordinal, Position, RawId, RecordWriter};
 use penstock_job::{CanonicalSpec, OrdinalSet, Step, state::Ending};
-use penstock_storage::{ErrorKind, Input};
+use penstock_storage::{Chunks, ErrorKind, Input};
 use tokio::sync::mpsc;
 
 use crate::{
+    input,
     results::{Answered, Entry},
     steps::Steps,
 };
 
-/// Bytes read from the input at once.
-const CHUNK: u64 = 1 << 20;
 /// How long to wait before a failed read is repeated.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
@@ -56,12 +55,8 @@ impl Undone {
     /// Records lines with their ids, as far as the input can be read; returns the first line not looked at.
     async fn with_ids(&self, input: &dyn Input, entries: &mpsc::Sender<Entry>) -> Ordinal {
         let mut splitter = LineSplitter::new(Position::START, self.spec.max_line_bytes);
-        let mut offset = 0;
-        while offset < input.size_bytes() {
-            let end = (offset + CHUNK).min(input.size_bytes());
-            let Some(chunk) = read(input, offset..end, entries).await else {
-                break;
-            };
+        let mut reading = Reading { input, chunks: input.chunks(0..input.size_bytes()), offset: 0 };
+        while let Some(chunk) = reading.next(entries).await {
             let mut records = Vec::new();
             let mut visit = |line: penstock_batchfile::Line<'_>| {
                 let ordinal = line.position.ordinal;
@@ -74,10 +69,9 @@ impl Undone {
                 ControlFlow::Continue(())
             };
             let _ = splitter.feed(&chunk, &mut visit);
-            if end == input.size_bytes() {
+            if reading.offset == input.size_bytes() {
                 let _ = splitter.finish(&mut visit);
             }
-            offset = end;
             for record in records {
                 if self.hand_over(record, entries).await.is_err() {
                     return self.lines;
@@ -107,25 +101,35 @@ impl Undone {
     }
 }
 
-/// The bytes of a range; `None` when the input is not what it was, or nobody waits any more.
-async fn read(
-    input: &dyn Input,
-    range: std::ops::Range<u64>,
-    entries: &mpsc::Sender<Entry>,
-) -> Option<Bytes> {
-    loop {
-        match input.read(range.clone()).await {
-            Ok(chunk) => return Some(chunk),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Refused)
-                    && !entries.is_closed() =>
-            {
-                tracing::warn!(%error, "a read of the input will be repeated");
-                tokio::time::sleep(READ_PAUSE).await;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the input cannot be read any more; undone lines are recorded without their ids");
-                return None;
+/// The input as far as it was read.
+#[derive(Debug)]
+struct Reading<'a> {
+    input: &'a dyn Input,
+    chunks: Box<dyn Chunks + 'a>,
+    offset: u64,
+}
+
+impl Reading<'_> {
+    /// The next bytes; `None` at the end, when the input is not what it was, and when nobody waits any more.
+    async fn next(&mut self, entries: &mpsc::Sender<Entry>) -> Option<Bytes> {
+        loop {
+            match input::next(self.input, &mut *self.chunks).await {
+                Ok(chunk) => {
+                    self.offset += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                    return chunk;
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Refused)
+                        && !entries.is_closed() =>
+                {
+                    tracing::warn!(%error, "a read of the input will be repeated");
+                    tokio::time::sleep(READ_PAUSE).await;
+                    self.chunks = self.input.chunks(self.offset..self.input.size_bytes());
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the input cannot be read any more; undone lines are recorded without their ids");
+                    return None;
+                }
             }
         }
     }

@@ -22,8 +22,6 @@ use crate::{board::Board, input, state_object::REFUSED_PAUSE};
 
 /// Windows that exist at a time.
 pub(crate) const WINDOWS: usize = 2;
-/// Bytes read from the input at once: less than what the allocator gives back as soon as it is free.
-const CHUNK: u64 = 512 << 10;
 /// How long to wait before a failed read is repeated.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
@@ -109,11 +107,12 @@ async fn build(ingest: &Ingest, start: Position) -> Result<WindowBuilder, Failur
     let mut builder = WindowBuilder::new(ingest, start).map_err(|error| scratch(ingest, &error))?;
     let mut offset = start.byte_offset;
     let size = ingest.input.size_bytes();
-    while offset < size && !builder.is_full() {
-        let end = (offset + CHUNK).min(size);
-        let chunk = input::read(&*ingest.input, offset..end).await?;
-        offset = end;
-        let last = end == size;
+    let mut chunks = ingest.input.chunks(offset..size);
+    while !builder.is_full()
+        && let Some(chunk) = input::next(&*ingest.input, &mut *chunks).await?
+    {
+        offset += chunk.len() as u64;
+        let last = offset == size;
         builder = tokio::task::spawn_blocking(move || builder.feed(&chunk, last).map(|()| builder))
             .await
             .expect("planning does not panic")

@@ -5,7 +5,7 @@
 use std::{ops::Range, time::Duration};
 
 use bytes::Bytes;
-use penstock_storage::{Action, ErrorKind, Input, StorageError};
+use penstock_storage::{Action, Chunks, ErrorKind, Input, StorageError};
 
 use crate::output::within;
 
@@ -15,6 +15,11 @@ const CALL: Duration = Duration::from_mins(1);
 /// Exactly the bytes of `range`.
 pub(crate) async fn read(input: &dyn Input, range: Range<u64>) -> Result<Bytes, StorageError> {
     within(CALL, Action::Read, input.uri(), input.read(range)).await
+}
+
+/// The next of the `chunks` of `input`.
+pub(crate) async fn next(input: &dyn Input, chunks: &mut dyn Chunks) -> Result<Option<Bytes>, StorageError> {
+    within(CALL, Action::Read, input.uri(), chunks.next()).await
 }
 
 /// Ok while the input is still there at its generation.

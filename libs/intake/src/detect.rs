@@ -1,10 +1,10 @@
 //! Tells the format of an input, and the endpoint that its lines name, from its first lines.
 
 use penstock_batchfile::{Detected, Detector, Format, LineSplitter, Position, UnknownFormat};
-use penstock_storage::{Action, Input, StorageError};
+use penstock_storage::{Input, StorageError};
 use thiserror::Error;
 
-use crate::{feed::CHUNK_BYTES, retry::retry};
+use crate::retry::Resumed;
 
 /// Why the format of an input is not known.
 #[derive(Debug, Error)]
@@ -34,15 +34,11 @@ pub async fn detect(
 async fn look(input: &dyn Input, max_line_bytes: usize) -> Result<Detector, StorageError> {
     let mut splitter = LineSplitter::new(Position::START, max_line_bytes);
     let mut detector = Detector::default();
-    let size = input.size_bytes();
-    let mut offset = 0;
-    while offset < size {
-        let end = size.min(offset + CHUNK_BYTES);
-        let chunk = retry(Action::Read, input.uri(), || input.read(offset..end)).await?;
+    let mut chunks = Resumed::new(input);
+    while let Some(chunk) = chunks.next().await? {
         if splitter.feed(&chunk, |line| detector.look(&line)).is_break() {
             return Ok(detector);
         }
-        offset = end;
     }
     let _ = splitter.finish(|line| detector.look(&line));
     Ok(detector)

@@ -15,12 +15,8 @@ use tokio::{
 use crate::{
     IntakeError,
     reading::{Progress, Reading, Stage},
-    retry::retry,
+    retry::{Resumed, retry},
 };
-
-/// How much is read at once. From 1 MiB on the allocator gives a block back as soon as it is free
-/// (`.cargo/config.toml`), and each new one costs the kernel its pages: a third of the time of validation.
-pub(crate) const CHUNK_BYTES: u64 = 512 << 10;
 
 /// How many chunks wait for each worker.
 const CHUNKS_AHEAD: usize = 3;
@@ -110,15 +106,14 @@ async fn feed_to_the_end(
     let total_bytes = input.size_bytes();
     let mut done_bytes = 0;
     (reading.progress)(Progress { stage, done_bytes, total_bytes });
-    while done_bytes < total_bytes {
-        let end = total_bytes.min(done_bytes + CHUNK_BYTES);
-        let chunk = retry(Action::Read, input.uri(), || input.read(done_bytes..end)).await.map_err(failed)?;
+    let mut chunks = Resumed::new(input);
+    while let Some(chunk) = chunks.next().await.map_err(failed)? {
+        done_bytes += chunk.len() as u64;
         for outlet in &outlets {
             if outlet.send(chunk.clone()).await.is_err() {
                 return Ok(());
             }
         }
-        done_bytes = end;
         (reading.progress)(Progress { stage, done_bytes, total_bytes });
     }
     retry(Action::Read, input.uri(), || input.verify_unchanged()).await.map_err(failed)

@@ -3,7 +3,8 @@
 
 use std::{future::Future, time::Duration};
 
-use penstock_storage::{Action, ErrorKind, StorageError};
+use bytes::Bytes;
+use penstock_storage::{Action, Chunks, ErrorKind, Input, StorageError};
 use tokio::time::{sleep, timeout};
 
 /// How long one call may take. An upload of one file of rejected records is the longest.
@@ -62,6 +63,39 @@ where
     }
 }
 
+/// All bytes of an input in order. A reading that breaks off is begun again where it did.
+#[derive(Debug)]
+pub(crate) struct Resumed<'a> {
+    input: &'a dyn Input,
+    chunks: Box<dyn Chunks + 'a>,
+    done_bytes: u64,
+}
+
+impl<'a> Resumed<'a> {
+    /// From the start of `input`.
+    pub(crate) fn new(input: &'a dyn Input) -> Self {
+        Self { input, chunks: input.chunks(0..input.size_bytes()), done_bytes: 0 }
+    }
+
+    /// The next bytes; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, StorageError> {
+        let mut repeats = Repeats::new(Duration::ZERO);
+        loop {
+            match within_deadline(Action::Read, self.input.uri(), self.chunks.next()).await {
+                Ok(chunk) => {
+                    self.done_bytes += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                    return Ok(chunk);
+                }
+                Err(error) if error.kind() == ErrorKind::Unavailable => {
+                    repeats.after(error).await?;
+                    self.chunks = self.input.chunks(self.done_bytes..self.input.size_bytes());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 /// Makes one call; no answer in time is [`Unavailable`](ErrorKind::Unavailable).
 pub(crate) async fn within_deadline<T>(
     action: Action,
@@ -103,6 +137,51 @@ mod tests {
             assert_eq!(answer.unwrap_err().kind(), kind);
             assert_eq!(made.get(), calls);
         }
+    }
+
+    /// An input of two reads and a half, of which the first fails and every second one after it.
+    #[derive(Debug)]
+    struct Breaking(penstock_storage::Generation, std::sync::atomic::AtomicUsize);
+
+    const SIZE: usize = 1_300_000;
+
+    #[async_trait::async_trait]
+    impl Input for Breaking {
+        fn uri(&self) -> &'static str {
+            "memory"
+        }
+
+        fn generation(&self) -> &penstock_storage::Generation {
+            &self.0
+        }
+
+        fn size_bytes(&self) -> u64 {
+            SIZE as u64
+        }
+
+        async fn read(&self, range: std::ops::Range<u64>) -> Result<Bytes, StorageError> {
+            if self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed).is_multiple_of(2) {
+                failing(ErrorKind::Unavailable)?;
+            }
+            Ok(range.map(|offset| u8::try_from(offset % 251).unwrap()).collect())
+        }
+
+        async fn verify_unchanged(&self) -> Result<(), StorageError> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reading_that_breaks_off_goes_on_where_it_did() {
+        let input = Breaking(penstock_storage::Generation::new("1"), 0.into());
+        let mut chunks = Resumed::new(&input);
+        let mut found = Vec::new();
+        while let Some(chunk) = chunks.next().await.unwrap() {
+            found.extend_from_slice(&chunk);
+        }
+        let expected: Vec<_> = (0..SIZE).map(|offset| u8::try_from(offset % 251).unwrap()).collect();
+        assert!(found == expected, "{} bytes came", found.len());
+        assert!(input.1.load(std::sync::atomic::Ordering::Relaxed) > 3, "the fixture did not fail");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,6 +17,7 @@ use crate::Result;
 use crate::blocking::run_blocking;
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::Generation;
+use crate::reader::{ByRange, Chunks};
 use crate::version::FileVersion;
 
 /// One object at one generation.
@@ -34,6 +35,12 @@ pub trait Input: Debug + Send + Sync {
     /// Exactly the bytes of `range`. Past the end: [`Invalid`](ErrorKind::Invalid); if the input is another one by
     /// now: [`Changed`](ErrorKind::Changed).
     async fn read(&self, range: Range<u64>) -> Result<Bytes>;
+
+    /// The bytes of `range` in order, for who reads much of it. A backend that each call costs a way over the network
+    /// brings them with one; here each chunk is a [`read`](Self::read).
+    fn chunks(&self, range: Range<u64>) -> Box<dyn Chunks + '_> {
+        Box::new(ByRange::new(self, range))
+    }
 
     /// Ok while the URI still leads to this generation; [`Changed`](ErrorKind::Changed) or
     /// [`NotFound`](ErrorKind::NotFound) once it does not.

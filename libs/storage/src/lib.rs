@@ -6,7 +6,8 @@
 //! | [`name`], [`generation`], [`error`] | the words of that trait |
 //! | [`file`](mod@file) | [`FileStore`]: a folder as a store, with real generations |
 //! | [`run_lock`] | [`RunLock`]: one `penstock run` at a time over one folder |
-//! | [`input`], [`reader`] | [`Input`]: a job's input, pinned to a generation, and its sequential reader |
+//! | [`input`], [`reader`] | [`Input`]: a job's input, pinned to a generation, and its sequential readers |
+//! | [`location`], [`open`] | [`Location`]: where something is, as a user says it, and the way from there to a backend |
 //! | [`memory`], [`faults`] | backends for tests: one in memory, and one that fails on demand |
 //! | [`conformance`] | the laws that every backend must keep, as functions over any [`Store`] |
 //!
@@ -22,8 +23,10 @@ pub mod faults;
 pub mod file;
 pub mod generation;
 pub mod input;
+pub mod location;
 pub mod memory;
 pub mod name;
+pub mod open;
 pub mod reader;
 pub mod run_lock;
 pub mod store;
@@ -32,9 +35,11 @@ pub use error::{Action, ErrorKind, StorageError};
 pub use file::FileStore;
 pub use generation::{Checksum, Generation, ObjectMeta};
 pub use input::{FileInput, Input};
+pub use location::{BucketPath, Cloud, InvalidLocation, Location};
 pub use memory::MemoryStore;
 pub use name::{InvalidName, ObjectName};
-pub use reader::InputReader;
+pub use open::{open_input, open_store};
+pub use reader::{Chunks, InputReader};
 pub use run_lock::{Holder, RunLock, RunLockError};
 pub use store::{Page, Store};
 
