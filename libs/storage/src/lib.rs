@@ -5,6 +5,7 @@
 //! | [`store`] | the trait [`Store`]: the conditional writes, pinned reads and listings of the job protocol |
 //! | [`name`], [`generation`], [`error`] | the words of that trait |
 //! | [`file`](mod@file) | [`FileStore`]: a folder as a store, with real generations |
+//! | [`gs`] | [`GsStore`], [`GsInput`]: Google Cloud Storage |
 //! | [`run_lock`] | [`RunLock`]: one `penstock run` at a time over one folder |
 //! | [`input`], [`reader`] | [`Input`]: a job's input, pinned to a generation, and its sequential readers |
 //! | [`location`], [`open`] | [`Location`]: where something is, as a user says it, and the way from there to a backend |
@@ -15,6 +16,7 @@
 
 mod blocking;
 mod durable;
+mod settle;
 mod version;
 
 pub mod conformance;
@@ -22,6 +24,7 @@ pub mod error;
 pub mod faults;
 pub mod file;
 pub mod generation;
+pub mod gs;
 pub mod input;
 pub mod location;
 pub mod memory;
@@ -34,6 +37,7 @@ pub mod store;
 pub use error::{Action, ErrorKind, StorageError};
 pub use file::FileStore;
 pub use generation::{Checksum, Generation, ObjectMeta};
+pub use gs::{GsBucket, GsInput, GsSettings, GsStore};
 pub use input::{FileInput, Input};
 pub use location::{BucketPath, Cloud, InvalidLocation, Location};
 pub use memory::MemoryStore;
