@@ -1,5 +1,7 @@
 //! Laws of `head`, `get` and `read_range`.
 
+use futures_util::future::join_all;
+
 use super::{LIMIT_BYTES, content, create, name, pace};
 use crate::error::ErrorKind;
 use crate::generation::{Checksum, Generation};
@@ -42,6 +44,45 @@ pub async fn ranges_are_exact(store: &dyn Store) {
     }
 }
 
+/// Every range of a few bytes gives exactly its bytes, and every one past their end none.
+pub async fn ranges_are_exact_at_every_edge(store: &dyn Store) {
+    const BYTES: &[u8] = b"012345";
+    let at = name("edges/a");
+    let written = create(store, &at, BYTES).await;
+    let size = BYTES.len();
+    for range in (0..=size + 1).flat_map(|end| (0..=end).map(move |start| start..end)) {
+        let read = store.read_range(&at, &written.generation, range.start as u64..range.end as u64).await;
+        match BYTES.get(range.clone()) {
+            Some(expected) => assert_eq!(read.expect("the range is read"), expected, "{range:?}"),
+            None => assert_eq!(read.expect_err("past the end").kind(), ErrorKind::Invalid, "{range:?}"),
+        }
+    }
+}
+
+/// An object of no bytes is there like any other: read, listed, replaced and pinned to its generation.
+pub async fn an_empty_object_is_an_object(store: &dyn Store) {
+    let at = name("empty/a");
+    let written = create(store, &at, "").await;
+    let nothing = store.read_range(&at, &written.generation, 0..0).await;
+    assert_eq!(nothing.expect("no bytes are read"), "");
+    let past = store.read_range(&at, &written.generation, 0..1).await;
+    assert_eq!(past.expect_err("it has no byte").kind(), ErrorKind::Invalid);
+    assert_eq!(
+        store.get(&at, 0).await.expect("it is read").expect("it is there"),
+        (written.clone(), "".into())
+    );
+    let listed = store.list("empty/", None).await.expect("it is listed").objects;
+    assert_eq!(listed.iter().map(|meta| (&meta.name, meta.size_bytes)).collect::<Vec<_>>(), [(&at, 0)]);
+    pace(store).await;
+    let full = store.replace(&at, "full".into(), &written.generation).await.expect("it is replaced");
+    let stale = store.read_range(&at, &written.generation, 0..0).await;
+    assert_eq!(stale.expect_err("that generation is gone").kind(), ErrorKind::Changed);
+    pace(store).await;
+    let empty = store.replace(&at, "".into(), &full.generation).await.expect("it is replaced");
+    assert_eq!(empty.checksum(), Some(Checksum::of(b"")));
+    assert_eq!(content(store, &at).await.expect("it is still there"), "");
+}
+
 /// A read of an old generation never gives bytes of a new one.
 pub async fn reads_are_pinned_to_a_generation(store: &dyn Store) {
     let at = name("pinned/a");
@@ -64,6 +105,7 @@ pub async fn a_large_object_is_not_taken_for_a_small_one(store: &dyn Store) {
 /// Every name that can be made is a name of its own.
 pub async fn odd_names_are_names(store: &dyn Store) {
     let long = format!("odd/{}", "l".repeat(250));
+    let deep = format!("odd/{}", ["d".repeat(250), "e".repeat(250), "f".repeat(250)].join("/"));
     let odd = [
         "odd/a b",
         "odd/a%20b",
@@ -81,11 +123,19 @@ pub async fn odd_names_are_names(store: &dyn Store) {
         "odd/a.meta",
         "odd/a",
         "odd/A",
+        "odd/ a ",
+        "odd/a.",
+        "odd/a\u{a0}b",
+        "odd/\u{1f980}",
+        "odd/%00",
+        "odd/$(a);{b}|c<d>^",
+        "odd/a:b@c!",
+        "odd/CON",
+        "odd/c:/d",
         &long,
+        &deep,
     ];
-    for at in odd {
-        create(store, &name(at), at.to_owned()).await;
-    }
+    join_all(odd.map(|at| async move { create(store, &name(at), at.to_owned()).await })).await;
     for at in odd {
         assert_eq!(content(store, &name(at)).await.expect("it is there"), at);
     }

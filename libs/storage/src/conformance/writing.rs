@@ -37,6 +37,25 @@ pub async fn replace_needs_the_current_generation(store: &dyn Store) {
     assert_eq!(store.head(&at).await.expect("it is there"), Some(second));
 }
 
+/// A text that no object here has had as its generation matches none: not one that looks like another backend's, and
+/// none that could be read as "no object".
+pub async fn a_generation_of_another_kind_fits_nothing(store: &dyn Store) {
+    let at = name("foreign/a");
+    create(store, &at, "kept").await;
+    for foreign in ["none-such", "0", "-1", ""].map(Generation::new) {
+        let replaced = store.replace(&at, "other".into(), &foreign).await;
+        assert_eq!(replaced.expect_err("not its generation").kind(), ErrorKind::Changed, "{foreign:?}");
+        let deleted = store.delete(&at, &foreign).await;
+        assert_eq!(deleted.expect_err("not its generation").kind(), ErrorKind::Changed, "{foreign:?}");
+        let read = store.read_range(&at, &foreign, 0..1).await;
+        assert_eq!(read.expect_err("not its generation").kind(), ErrorKind::Changed, "{foreign:?}");
+        let target = name("foreign/target");
+        let composed = store.compose(&target, &[(at.clone(), foreign.clone())]).await;
+        assert_eq!(composed.expect_err("not its generation").kind(), ErrorKind::Changed, "{foreign:?}");
+    }
+    assert_eq!(content(store, &at).await.expect("it is still there"), "kept");
+}
+
 /// No generation comes twice for a name: not with equal bytes, and not after a deletion.
 pub async fn generations_never_repeat(store: &dyn Store) {
     let at = name("generations/a");
