@@ -1,0 +1,34 @@
+//! A double of Google Cloud Storage: buckets of objects in one process, over REST and gRPC on one port.
+//!
+//! It stands in for a bucket wherever one is needed: in tests, in benchmarks, at a desk
+//! (`penstock simulate storage`). It is strict: what the real service refuses, it refuses, in the same words
+//! and with the same statuses; one object name may change once a second. What goes wrong is said by
+//! [rules](FaultRule), and its [log](LogEntry) is a witness of what was really asked, and of what was really
+//! done, whatever a client believes.
+//!
+//! The rooms: `bucket` is the state, pure and told the time; `content` holds bytes, in memory or in temporary
+//! files; `faults` decide what goes wrong, purely; `rest` and `grpc` read requests and word answers; `visit` is
+//! one request from arrival to end; `server` accepts connections.
+
+mod body;
+mod bucket;
+mod checksum;
+mod content;
+mod etag;
+mod faults;
+mod grpc;
+mod log;
+mod name;
+mod operation;
+mod rest;
+mod server;
+mod service;
+mod settings;
+mod visit;
+
+pub use faults::{Calls, Fault, FaultRule, InvalidFaultRule, Pattern};
+pub use log::LogEntry;
+pub use name::{BucketName, InvalidBucketName};
+pub use operation::{Operation, Transport};
+pub use server::{StartError, StorageServer};
+pub use settings::StorageSettings;

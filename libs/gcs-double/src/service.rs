@@ -1,0 +1,90 @@
+//! The state that all requests share: buckets, fault plan, log, clock.
+//!
+//! Owns every lock; none is held across an await.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    bucket::{Buckets, Moment},
+    content::Spool,
+    faults::{Fault, FaultPlan, FaultRule, InvalidFaultRule},
+    log::Log,
+    operation::Operation,
+    settings::StorageSettings,
+};
+
+/// One service.
+#[derive(Debug)]
+pub(crate) struct Service {
+    pub(crate) settings: StorageSettings,
+    pub(crate) log: Log,
+    pub(crate) spool: Arc<Spool>,
+    buckets: Mutex<Buckets>,
+    faults: Mutex<FaultPlan>,
+    clock: Clock,
+    /// Cancelled when the server is told to shut down.
+    pub(crate) stop: CancellationToken,
+    /// Cancelled when the server no longer waits for what it is answering.
+    pub(crate) abandon: CancellationToken,
+}
+
+/// Time since the epoch that goes on as the runtime's clock does, so that a test can hold it still.
+#[derive(Debug)]
+struct Clock {
+    started: Instant,
+    micros_then: u64,
+}
+
+impl Service {
+    pub(crate) fn new(settings: StorageSettings, stop: CancellationToken) -> Result<Self, InvalidFaultRule> {
+        let faults = FaultPlan::new(settings.faults.clone(), settings.seed)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let micros_then = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+        let service = Self {
+            log: Log::new(settings.log_entries),
+            spool: Arc::new(Spool::in_folder(settings.folder.clone())),
+            buckets: Mutex::new(Buckets::new(settings.mutation_interval)),
+            faults: Mutex::new(faults),
+            clock: Clock { started: Instant::now(), micros_then },
+            stop,
+            abandon: CancellationToken::new(),
+            settings,
+        };
+        let now = service.now();
+        for name in &service.settings.buckets {
+            // One that is named twice is there once.
+            let _ = service.buckets().create(name.clone(), now);
+        }
+        Ok(service)
+    }
+
+    pub(crate) fn buckets(&self) -> MutexGuard<'_, Buckets> {
+        lock(&self.buckets)
+    }
+
+    pub(crate) fn now(&self) -> Moment {
+        let elapsed = u64::try_from(self.clock.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Moment::from_micros(self.clock.micros_then.saturating_add(elapsed))
+    }
+
+    /// The fault that a request meets.
+    pub(crate) fn next_fault(&self, operation: Operation, name: &str) -> Option<Fault> {
+        lock(&self.faults).next(operation, name)
+    }
+
+    /// Puts other rules into force, which begin to count.
+    pub(crate) fn set_faults(&self, rules: Vec<FaultRule>) -> Result<(), InvalidFaultRule> {
+        *lock(&self.faults) = FaultPlan::new(rules, self.settings.seed)?;
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
