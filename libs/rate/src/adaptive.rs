@@ -178,6 +178,7 @@ impl Adaptive {
         self.requests.sent(seconds, Amount::at_once(1.0));
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             if let Some(lane) = lane {
+                lane.measure_in(self.amounts.mean(*dimension));
                 lane.sent(seconds, self.amounts.of(*dimension, cost));
             }
         }

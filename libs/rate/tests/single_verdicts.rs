@@ -80,3 +80,22 @@ fn a_burst_of_requests_to_slow_down_is_heard_as_one() {
     let after = learner.gauges().effective_rpm.unwrap();
     assert!((0.4..0.6).contains(&(after / before)), "from {before} to {after} requests a minute");
 }
+
+#[test]
+fn a_request_that_is_larger_than_the_limit_and_comes_first_holds_up_none_of_the_others() {
+    const LARGE: Cost = Cost { input_tokens: 12_500, output_tokens: 1_024 };
+    let mut learner = Learner::new(Mode::Adaptive, Profile::Anthropic, Limits::default(), Duration::ZERO);
+    let limit = Hint { limit: Some(9_000), period: Some(Period::Minute), ..Hint::default() };
+    let refused = Verdict::Refused {
+        dimension: Some(Dimension::InputTokens),
+        retry_after: None,
+        hints: Hints { input_tokens: limit, ..Hints::default() },
+    };
+    // Who sends it gives it up at last.
+    for (second, verdict) in (0..).zip([refused, refused, refused, refused, Verdict::Lost]) {
+        learner.sent(seconds(second), RequestId(second), LARGE);
+        learner.verdict(seconds(second), RequestId(second), verdict);
+        let wait = wait(&mut learner, seconds(second));
+        assert!(wait < seconds(1), "after {second} s the next one waits for {wait:?}");
+    }
+}

@@ -196,6 +196,11 @@ impl Lane {
         }
     }
 
+    /// Requests take so many units on average by now.
+    pub(super) fn measure_in(&mut self, unit: f64) {
+        self.unit = unit;
+    }
+
     /// A request that takes this much has gone out.
     pub(super) fn sent(&mut self, now: f64, amount: Amount) {
         let units = amount.expected;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::amount::Amount;
 use super::lane::Refusal;
 use super::stated::Said;
+use super::window::MINUTE;
 use super::words::words;
 use super::{Adaptive, HIGHEST_TOKENS, Tokens, Words};
 use crate::event::{Dimension, Hint, Hints, Verdict};
@@ -45,13 +46,18 @@ impl Adaptive {
         }
     }
 
-    /// Nobody knows what such a request has used up. One that fits no limit would keep a lane of tokens busy for long.
+    /// Nobody knows what such a request has used up. One that fits no limit would keep a lane of tokens busy for long,
+    /// and what is more than a minute gives has passed no limit.
     fn lost(&mut self, now: Duration, flight: Flight) {
         let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             if let Some(lane) = lane {
-                let beyond = self.amounts.beyond(*dimension, flight.cost);
-                lane.correct(seconds, sent_at, -beyond);
+                let amount = self.amounts.of(*dimension, flight.cost);
+                if amount.expected > MINUTE * lane.rate() {
+                    lane.undo(seconds, sent_at, amount);
+                } else {
+                    lane.correct(seconds, sent_at, -self.amounts.beyond(*dimension, flight.cost));
+                }
             }
         }
     }
