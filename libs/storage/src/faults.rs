@@ -249,6 +249,10 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     /// Of the store behind the faults; still each deletion meets a fault of its own.
+    fn generations_are_digests(&self) -> bool {
+        self.inner.generations_are_digests()
+    }
+
     fn deletes_at_once(&self) -> NonZeroUsize {
         self.inner.deletes_at_once()
     }

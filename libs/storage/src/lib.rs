@@ -6,6 +6,7 @@
 //! | [`name`], [`generation`], [`error`] | the words of that trait |
 //! | [`file`](mod@file) | [`FileStore`]: a folder as a store, with real generations |
 //! | [`gs`] | [`GsStore`], [`GsInput`]: Google Cloud Storage |
+//! | [`s3`] | [`S3Store`], [`S3Input`]: a bucket of Amazon S3, or of a service that speaks like it |
 //! | [`run_lock`] | [`RunLock`]: one `penstock run` at a time over one folder |
 //! | [`input`], [`reader`] | [`Input`]: a job's input, pinned to a generation, and its sequential readers |
 //! | [`location`], [`open`] | [`Location`]: where something is, as a user says it, and the way from there to a backend |
@@ -32,6 +33,7 @@ pub mod name;
 pub mod open;
 pub mod reader;
 pub mod run_lock;
+pub mod s3;
 pub mod store;
 
 pub use error::{Action, ErrorKind, StorageError};
@@ -45,6 +47,7 @@ pub use name::{InvalidName, ObjectName};
 pub use open::{open_input, open_store};
 pub use reader::{Chunks, InputReader};
 pub use run_lock::{Holder, RunLock, RunLockError};
+pub use s3::{S3Bucket, S3Input, S3Key, S3Settings, S3Store};
 pub use store::{Page, Store};
 
 /// What every operation of this crate returns.

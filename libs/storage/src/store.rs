@@ -37,6 +37,12 @@ pub trait Store: Debug + Send + Sync {
     /// How many sources one [`compose`](Self::compose) takes; `None`: any number.
     fn compose_limit(&self) -> Option<usize>;
 
+    /// Whether a generation is a digest of the content, so that equal bytes written again have the generation that they
+    /// had. Whoever must tell two writes apart then writes something of his own into each.
+    fn generations_are_digests(&self) -> bool {
+        false
+    }
+
     /// How many objects [`delete_all`](Self::delete_all) deletes in one call to the backend; one where the backend has
     /// no such call.
     fn deletes_at_once(&self) -> NonZeroUsize {
