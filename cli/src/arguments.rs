@@ -6,8 +6,6 @@ mod run;
 mod simulate;
 mod word;
 
-use std::path::PathBuf;
-
 use clap::{Args, Parser, Subcommand};
 use penstock_batchfile::Endpoint;
 use penstock_job::spec::FormatChoice;
@@ -49,8 +47,8 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Name every invalid line of an input; nothing is sent and nothing is written
     Validate(ValidateArguments),
-    /// Derive a job's receipt again from its output folder alone, and name the first contradiction
-    Verify(FolderArguments),
+    /// Derive a job's receipt again from its output alone, and name the first contradiction
+    Verify(OutputArguments),
     /// Say where a job is, who runs it, and what to do next
     Status(StatusArguments),
     /// End a job before it is done; what was answered is published
@@ -65,7 +63,7 @@ pub(crate) enum Command {
 pub(crate) struct ValidateArguments {
     /// The input file
     #[arg(value_name = "FILE")]
-    pub(crate) input: PathBuf,
+    pub(crate) input: String,
     /// Format of the lines
     #[arg(long, default_value = "auto", value_parser = word::parser::<FormatChoice>(word::FORMATS))]
     pub(crate) format: FormatChoice,
@@ -87,18 +85,18 @@ pub(crate) struct ValidateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
     #[command(flatten)]
-    pub(crate) folder: FolderArguments,
+    pub(crate) output: OutputArguments,
     /// Every change of the rate that is remembered, with its cause; otherwise the last three
     #[arg(long)]
     pub(crate) decisions: bool,
 }
 
-/// Arguments of the commands that look at a folder.
+/// Arguments of the commands that look at an output.
 #[derive(Debug, Args)]
-pub(crate) struct FolderArguments {
-    /// The job's output folder
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+pub(crate) struct OutputArguments {
+    /// The job's output
+    #[arg(value_name = "OUTPUT")]
+    pub(crate) output: String,
     /// Write one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -107,9 +105,9 @@ pub(crate) struct FolderArguments {
 /// Arguments of `penstock cancel`.
 #[derive(Debug, Args)]
 pub(crate) struct CancelArguments {
-    /// The job's output folder
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    /// The job's output
+    #[arg(value_name = "OUTPUT")]
+    pub(crate) output: String,
     #[command(flatten)]
     pub(crate) view: ViewArguments,
 }

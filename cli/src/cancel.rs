@@ -2,12 +2,12 @@
 //!
 //! A run on this machine is asked to stop first, so that the answers under way, which are paid for, are stored.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
 use penstock_executor::{EndingRequest, Job, watched};
 use penstock_intake::Verdict;
 use penstock_job::{CanonicalSpec, ExitCode, Identity, JobSpec};
-use penstock_storage::{ErrorKind, FileInput, FileStore, Generation, Input, RunLock, RunLockError};
+use penstock_storage::{Generation, Location, RunLock, RunLockError};
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
 use tokio::time::Instant;
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use crate::{
     arguments::CancelArguments,
     error::CommandError,
-    folder::{Folder, Standing},
-    run::{InputError, execute, scratch},
+    output::{Output, OutputError, Standing},
+    run::{InputError, execute, same_input, scratch},
     signals::Signals,
     view::{Reporter, Screen, Summary, ending_exit_code},
 };
@@ -72,39 +72,34 @@ impl CancelError {
     }
 }
 
-/// Cancels the job of a folder, unless it is over.
+/// Cancels the job of an output, unless it is over.
 pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Result<ExitCode, CommandError> {
-    let folder = Folder::new(&arguments.folder);
+    let output = Output::at(Location::parse(&arguments.output).map_err(OutputError::from)?).await?;
     let mut signals = Signals::listen()?;
     // Without a job there is nothing to lock, and no folder is made.
-    target(&folder)?;
-    let _lock = match RunLock::acquire(folder.root()) {
-        Err(RunLockError::Held { pid, .. }) => {
-            let pid = pid.ok_or(CancelError::Unknown)?;
-            let reporter = Reporter::new(arguments.view, screen, String::new());
-            reporter
-                .note(&format!("asking the run of this job, pid {pid}, to store what is answered and leave"));
-            evict(&folder, pid, &mut signals).await?
-        }
-        taken => taken?,
+    target(&output).await?;
+    let _lock = match output.folder() {
+        Some(folder) => Some(free(folder, arguments, screen, &mut signals).await?),
+        // Nobody knows who runs there; the claim takes the job over.
+        None => None,
     };
-    let (spec, heading) = match target(&folder)? {
+    let (spec, heading) = match target(&output).await? {
         Target::Live(spec) => {
-            let heading = format!("cancelling {}", folder.root().display());
+            let heading = format!("cancelling {}", output.location());
             (*spec, heading)
         }
         Target::Over(receipt) => {
             let mut reporter = Reporter::new(arguments.view, screen, String::new());
-            reporter.finished(&Summary { receipt: &receipt, folder: &folder, elapsed: None });
+            reporter.finished(&Summary { receipt: &receipt, output: &output, elapsed: None });
             return Ok(ending_exit_code(receipt.ending));
         }
     };
     let mut reporter = Reporter::new(arguments.view, screen, heading);
     let identity = Identity::of(&spec);
-    let (store, steps) = watched(FileStore::open(folder.root()).await?);
+    let (store, steps) = watched(output.store().await?);
     let job = Job {
         spec: JobSpec::default(),
-        scratch: scratch(&folder, &identity),
+        scratch: scratch(&output, &identity)?,
         input: same_input(&spec).await?,
         canonical: spec,
         identity,
@@ -115,7 +110,7 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
         fail_fast_on_credentials: false,
         participation: None,
     };
-    execute(job, &folder, &mut reporter, &mut signals).await
+    execute(job, &output, &mut reporter, &mut signals).await
 }
 
 /// What there is to cancel.
@@ -124,30 +119,48 @@ enum Target {
     Over(Box<penstock_job::Receipt>),
 }
 
-fn target(folder: &Folder) -> Result<Target, CommandError> {
-    match folder.standing()? {
-        Standing::Nothing => Err(CommandError::NoJob(folder.root().display().to_string())),
+async fn target(output: &Output) -> Result<Target, CommandError> {
+    match output.standing().await? {
+        Standing::Nothing => Err(CommandError::NoJob(output.location().to_string())),
         Standing::Over(receipt) => Ok(Target::Over(receipt)),
         Standing::Begun(state) => Ok(Target::Live(Box::new(state.job.spec))),
         // An input that was refused has no job; what is said of it is what `run` said. The generation plays no part.
         Standing::Validated(validation) => match Verdict::of(*validation, Generation::new("")) {
             Verdict::Accepted(validation, _) => Ok(Target::Live(Box::new(validation.spec))),
-            Verdict::Refused(refusal) => Err(InputError::Refused {
-                refusal: Box::new(refusal),
-                folder: folder.root().display().to_string(),
+            Verdict::Refused(refusal) => {
+                Err(InputError::Refused { refusal: Box::new(refusal), output: output.location().to_string() }
+                    .into())
             }
-            .into()),
         },
     }
 }
 
+/// Takes the run lock of a folder, from another process if need be.
+async fn free(
+    folder: &Path,
+    arguments: &CancelArguments,
+    screen: &Screen,
+    signals: &mut Signals,
+) -> Result<RunLock, CommandError> {
+    match RunLock::acquire(folder) {
+        Err(RunLockError::Held { pid, .. }) => {
+            let pid = pid.ok_or(CancelError::Unknown)?;
+            let reporter = Reporter::new(arguments.view, screen, String::new());
+            reporter
+                .note(&format!("asking the run of this job, pid {pid}, to store what is answered and leave"));
+            evict(folder, pid, signals).await
+        }
+        taken => Ok(taken?),
+    }
+}
+
 /// Asks the run that holds the run lock to stop, and takes the lock when it has.
-async fn evict(folder: &Folder, pid: u32, signals: &mut Signals) -> Result<RunLock, CommandError> {
+async fn evict(folder: &Path, pid: u32, signals: &mut Signals) -> Result<RunLock, CommandError> {
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(CancelError::Unknown)?;
     kill_process(process, Signal::TERM).map_err(|errno| CancelError::Signal { pid, source: errno.into() })?;
     let until = Instant::now() + PATIENCE;
     loop {
-        match RunLock::acquire(folder.root()) {
+        match RunLock::acquire(folder) {
             Ok(lock) => return Ok(lock),
             Err(RunLockError::Held { .. }) if Instant::now() < until => {}
             Err(RunLockError::Held { .. }) => return Err(CancelError::Slow { pid }.into()),
@@ -157,15 +170,5 @@ async fn evict(folder: &Folder, pid: u32, signals: &mut Signals) -> Result<RunLo
             () = tokio::time::sleep(PAUSE) => {}
             _ = signals.next() => return Err(CancelError::Interrupted { pid }.into()),
         }
-    }
-}
-
-/// The input if it is still the one that the job began with; without it the records have no ids.
-async fn same_input(spec: &CanonicalSpec) -> Result<Option<Arc<dyn Input>>, CommandError> {
-    match FileInput::open(&spec.input.uri).await {
-        Ok(input) if input.generation().as_str() == spec.input.generation => Ok(Some(Arc::new(input))),
-        Ok(_) => Ok(None),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(InputError::Storage(error).into()),
     }
 }

@@ -38,7 +38,7 @@ fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandErro
             Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments, screen).await,
             Command::Simulate(Simulation::Rate(arguments)) => simulate::rate(&arguments),
             Command::Verify(arguments) => verify::verify(&arguments).await,
-            Command::Status(arguments) => status::status(&arguments),
+            Command::Status(arguments) => status::status(&arguments).await,
         }
     });
     // A second Ctrl-C ends the process at once, whatever still blocks a thread; otherwise nothing is left to wait for.

@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use crate::{
     cancel::CancelError,
-    folder::FolderError,
     lines::LinesLost,
+    output::OutputError,
     run::{InputError, OccupiedError},
     simulate::RateError,
     spec_file::SpecFileError,
@@ -46,10 +46,15 @@ pub(crate) enum CommandError {
     /// The output cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A document in the output cannot be read.
+    /// The output, or a document in it, cannot be read.
     #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// There is nothing in the folder to look at.
+    Output(#[from] OutputError),
+    /// There is no place for what is not stored yet.
+    #[error(
+        "find a folder for answers that are not stored yet: there is no home; name one on a local disk with XDG_STATE_HOME"
+    )]
+    NoStateFolder,
+    /// There is nothing in the output to look at.
     #[error("find a job in {0}: there is none; name the --output folder of a `penstock run`")]
     NoJob(String),
     /// The input could not be validated.
@@ -92,7 +97,7 @@ impl CommandError {
             | Self::Temporary(_)
             | Self::SpecFile(_)
             | Self::Spec(_)
-            | Self::Folder(_)
+            | Self::NoStateFolder
             | Self::NoJob(_)
             | Self::Provider(_)
             | Self::SharedState(_)
@@ -101,6 +106,7 @@ impl CommandError {
             | Self::Lines(_)
             | Self::RunLock(RunLockError::Storage(_)) => ExitCode::Configuration,
             Self::Input(error) => error.exit_code(),
+            Self::Output(error) => error.exit_code(),
             Self::Occupied(_) => ExitCode::OutputOccupied,
             Self::RunLock(RunLockError::Held { .. }) => ExitCode::ClaimLost,
             Self::Storage(error) => storage_exit_code(error),

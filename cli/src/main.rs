@@ -8,7 +8,7 @@
 //! | [`run`], [`validate`], [`verify`], [`status`], [`cancel`], [`simulate`] | one command each |
 //! | [`view`] | what a run shows of itself while it goes on, and its last lines |
 //! | [`attend`], [`signals`] | work beside its view, and how signals stop it |
-//! | [`folder`] | the documents of an output folder, read without changing anything |
+//! | [`output`] | the documents of an output, read without changing anything |
 //! | [`error`] | how a command fails, and its exit code |
 //! | [`spec_file`] | job files and settings files |
 //! | [`logs`], [`lines`] | log lines on stderr, data lines on stdout |
@@ -22,9 +22,9 @@ mod commands;
 #[cfg(test)]
 mod documented;
 mod error;
-mod folder;
 mod lines;
 mod logs;
+mod output;
 mod run;
 mod signals;
 mod simulate;

@@ -11,25 +11,23 @@ mod validation;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
 use penstock_executor::{Job, provider::Provider, requests_in_flight, watched};
 use penstock_job::{ExitCode, Identity, JobSpec, Receipt, spec::ProviderKind};
 use penstock_simulator::{Distribution, Latency, ProviderSettings, Server};
-use penstock_storage::{FileStore, RunLock, RunLockError};
+use penstock_storage::{Location, RunLock, RunLockError};
 
 pub(crate) use self::{
     execute::{execute, scratch},
-    input::InputError,
+    input::{InputError, same_input},
     occupied::OccupiedError,
 };
 use crate::{
     arguments::RunArguments,
     error::CommandError,
-    folder::{Folder, Standing},
+    output::{Output, Standing},
     signals::Signals,
     spec_file,
     view::{Event, Reporter, Screen, Summary, ending_exit_code},
@@ -43,27 +41,27 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     let mut signals = Signals::listen()?;
     let file = arguments.job.as_deref().map(spec_file::read::<JobSpec>).transpose()?;
     let mut spec = arguments.over(file.unwrap_or_default());
-    let (input_path, output) = paths(&spec)?;
-    let mut reporter = Reporter::new(view, screen, heading(&input_path));
-    let folder = Folder::new(output);
-    let standing = folder.standing()?;
-    let (input, canonical) = match input::open(&input_path, &spec, &folder, &standing).await? {
+    let (input, output) = locations(&spec)?;
+    let mut reporter = Reporter::new(view, screen, input.last_name());
+    let output = Output::at(output).await?;
+    let standing = output.standing().await?;
+    let (input, canonical) = match input::open(&input, &spec, &output, &standing).await? {
         input::Opened::Open(input, canonical) => (input, *canonical),
-        input::Opened::Over(receipt) => return Ok(over(receipt, &folder, &mut reporter)),
+        input::Opened::Over(receipt) => return Ok(over(receipt, &output, &mut reporter)),
     };
     if let Some(theirs) = standing.begun() {
-        occupied::check(&folder, theirs, &canonical)?;
+        occupied::check(&output, theirs, &canonical)?;
     }
     if let Standing::Over(receipt) = &standing {
-        return Ok(over(receipt, &folder, &mut reporter));
+        return Ok(over(receipt, &output, &mut reporter));
     }
     let participation =
-        sharing::participation(shared_state.as_deref(), share_every, &spec, folder.root()).await?;
-    let _lock = lock(&folder, take_over)?;
+        sharing::participation(shared_state.as_deref(), share_every, &spec, output.location()).await?;
+    let _lock = lock(&output, take_over)?;
     let identity = Identity::of(&canonical);
     reporter.event(&Event::Started {
         input: &canonical.input.uri,
-        output: &folder.root().display().to_string(),
+        output: &output.location().to_string(),
         identity: identity.as_str(),
     });
     let server = simulated(&mut spec).await?;
@@ -74,10 +72,10 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     } else {
         Some(Provider::connect(&canonical, &spec.provider, timeout, in_flight)?)
     };
-    let (store, steps) = watched(FileStore::open(folder.root()).await?);
-    let scratch = scratch(&folder, &identity);
+    let (store, steps) = watched(output.store().await?);
+    let scratch = scratch(&output, &identity)?;
     let valid =
-        validation::validate(&input, &*store, &canonical, &folder, &scratch, &mut reporter, &mut signals)
+        validation::validate(&*input, &*store, &canonical, &output, &scratch, &mut reporter, &mut signals)
             .await?;
     if !valid {
         return Ok(ExitCode::Stopped);
@@ -87,7 +85,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         canonical,
         identity,
         store,
-        input: Some(Arc::new(input)),
+        input: Some(input),
         provider,
         scratch,
         ending: None,
@@ -95,16 +93,20 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         fail_fast_on_credentials: true,
         participation,
     };
-    let code = execute(job, &folder, &mut reporter, &mut signals).await?;
+    let code = execute(job, &output, &mut reporter, &mut signals).await?;
     if let Some(server) = server {
         server.shutdown().await;
     }
     Ok(code)
 }
 
-/// Takes the run lock; to take a job over, it need not be free.
-fn lock(folder: &Folder, take_over: bool) -> Result<Option<RunLock>, RunLockError> {
-    match RunLock::acquire(folder.root()) {
+/// Takes the run lock of a folder; to take a job over, it need not be free. A bucket has none: there the claims alone keep
+/// runs apart.
+fn lock(output: &Output, take_over: bool) -> Result<Option<RunLock>, RunLockError> {
+    let Some(folder) = output.folder() else {
+        return Ok(None);
+    };
+    match RunLock::acquire(folder) {
         Ok(lock) => Ok(Some(lock)),
         Err(RunLockError::Held { .. }) if take_over => Ok(None),
         Err(error) => Err(error),
@@ -112,20 +114,15 @@ fn lock(folder: &Folder, take_over: bool) -> Result<Option<RunLock>, RunLockErro
 }
 
 /// Where the input is and where the output goes; a job file may have named either.
-fn paths(spec: &JobSpec) -> Result<(PathBuf, PathBuf), InputError> {
-    let input = spec.input.clone().ok_or(InputError::NotNamed { what: "input", flag: "INPUT" })?;
-    let output = spec.output.clone().ok_or(InputError::NotNamed { what: "output", flag: "--output DIR" })?;
-    Ok((input, output))
-}
-
-/// What the view calls the job.
-fn heading(input: &Path) -> String {
-    input.file_name().unwrap_or(input.as_os_str()).to_string_lossy().into_owned()
+fn locations(spec: &JobSpec) -> Result<(Location, Location), InputError> {
+    let input = spec.input.as_deref().ok_or(InputError::NotNamed { what: "input", flag: "INPUT" })?;
+    let output = spec.output.as_deref().ok_or(InputError::NotNamed { what: "output", flag: "--output" })?;
+    Ok((Location::parse(input)?, Location::parse(output)?))
 }
 
 /// Says what came out of a job that is over already; returns what to exit with.
-fn over(receipt: &Receipt, folder: &Folder, reporter: &mut Reporter) -> ExitCode {
-    reporter.finished(&Summary { receipt, folder, elapsed: None });
+fn over(receipt: &Receipt, output: &Output, reporter: &mut Reporter) -> ExitCode {
+    reporter.finished(&Summary { receipt, output, elapsed: None });
     ending_exit_code(receipt.ending)
 }
 

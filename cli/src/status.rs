@@ -1,4 +1,4 @@
-//! `penstock status`: where a job is and why it is not further, from the files of its folder.
+//! `penstock status`: where a job is and why it is not further, from the documents of its output.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,14 +9,14 @@ use penstock_job::{
     receipt::ReceiptEnding,
     state::{Outcomes, Phase, Requests},
 };
-use penstock_storage::{Generation, Holder, RunLock};
+use penstock_storage::{Generation, Holder, Location, RunLock};
 use serde::Serialize;
 
 use crate::{
     arguments::StatusArguments,
     error::CommandError,
-    folder::{Folder, Standing},
     lines::Lines,
+    output::{Output, OutputError, Standing},
     view::{duration, grouped, outcomes, percent},
 };
 
@@ -65,19 +65,35 @@ struct Change {
     words: String,
 }
 
-/// Says where the job of a folder is.
-pub(crate) fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandError> {
-    let folder = Folder::new(&arguments.folder.folder);
-    let standing = folder.standing()?;
+/// A run writes a checkpoint every 30 s, so three that are missing are a sign that nobody runs.
+const SILENCE: Duration = Duration::from_secs(100);
+
+/// What tells whether somebody runs the job.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    /// The run lock of a folder, for those who run on this machine.
+    Lock(Option<Holder>),
+    /// In a bucket there is no lock: how old the last checkpoint is.
+    Checkpoint,
+}
+
+/// Says where the job of an output is.
+pub(crate) async fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandError> {
+    let location = Location::parse(&arguments.output.output).map_err(OutputError::from)?;
+    let output = Output::at(location).await?;
+    let standing = output.standing().await?;
     // A job that is over still has its last checkpoint, but its rate matters only to who asks for it.
     let state = match &standing {
         Standing::Begun(state) => Some((**state).clone()),
-        Standing::Over(_) if arguments.decisions => folder.read::<State>()?,
+        Standing::Over(_) if arguments.decisions => output.read::<State>().await?,
         _ => None,
     };
-    let holder = RunLock::holder(folder.root())?;
-    let place = folder.root().display().to_string();
-    let Some(mut status) = describe(standing, holder, &place, now_ms()) else {
+    let sign = match output.folder() {
+        Some(folder) => Sign::Lock(RunLock::holder(folder)?),
+        None => Sign::Checkpoint,
+    };
+    let place = output.location().to_string();
+    let Some(mut status) = describe(standing, sign, &place, now_ms()) else {
         return Err(CommandError::NoJob(place));
     };
     if let Some(state) = state
@@ -88,7 +104,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandErr
         status.tell_rate(learned, since, most);
     }
     let mut stdout = Lines::stdout();
-    if arguments.folder.json {
+    if arguments.output.json {
         stdout.json(&status);
     } else {
         stdout.text(&status.text(&place));
@@ -97,9 +113,15 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandErr
     Ok(ExitCode::Completed)
 }
 
-/// What the documents and the lock say together; `None` when there is no job.
-fn describe(standing: Standing, holder: Option<Holder>, place: &str, now_ms: u64) -> Option<Status> {
-    let is_run = holder.is_some();
+/// What the documents and the sign of life say together; `None` when there is no job.
+fn describe(standing: Standing, sign: Sign, place: &str, now_ms: u64) -> Option<Status> {
+    let is_run = match (sign, &standing) {
+        (Sign::Lock(holder), _) => holder.is_some(),
+        (Sign::Checkpoint, Standing::Begun(state)) => {
+            Duration::from_millis(now_ms.saturating_sub(state.updated_at_ms)) < SILENCE
+        }
+        (Sign::Checkpoint, _) => false,
+    };
     let mut status = match standing {
         Standing::Nothing if is_run => Status::new("Validating", "wait for it"),
         Standing::Nothing => return None,
@@ -147,7 +169,10 @@ fn describe(standing: Standing, holder: Option<Holder>, place: &str, now_ms: u64
             }
         }
     };
-    status.pid = holder.and_then(|holder| holder.pid);
+    status.pid = match sign {
+        Sign::Lock(Some(holder)) => holder.pid,
+        Sign::Lock(None) | Sign::Checkpoint => None,
+    };
     Some(status)
 }
 
@@ -265,7 +290,7 @@ mod tests {
     }
 
     fn nothing(holder: Option<Holder>) -> Option<Status> {
-        describe(Standing::Nothing, holder, "out", 0)
+        describe(Standing::Nothing, Sign::Lock(holder), "out", 0)
     }
 
     #[test]

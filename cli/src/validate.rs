@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use penstock_batchfile::{Detected, Endpoint, Format};
 use penstock_intake::{LineRules, Reading, Summary, check, detect};
 use penstock_job::{ExitCode, JobSpec};
-use penstock_storage::FileInput;
+use penstock_storage::{Location, open_input};
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -38,11 +38,12 @@ pub(crate) async fn validate(
     arguments: &ValidateArguments,
     screen: &Screen,
 ) -> Result<ExitCode, CommandError> {
-    let input = FileInput::open(&arguments.input).await.map_err(InputError::Storage)?;
+    let location = Location::parse(&arguments.input).map_err(InputError::from)?;
+    let input = open_input(&location).await.map_err(InputError::Storage)?;
     let max_line_bytes = JobSpec::default().max_line_bytes;
     let named = arguments.format.named();
     let Detected { format, endpoint } =
-        detect(&input, max_line_bytes, named).await.map_err(InputError::from)?;
+        detect(&*input, max_line_bytes, named).await.map_err(InputError::from)?;
     let rules = LineRules {
         format,
         endpoint: arguments.endpoint.or(endpoint).unwrap_or(Endpoint::ChatCompletions),
@@ -52,10 +53,10 @@ pub(crate) async fn validate(
     };
     let scratch = tempfile::tempdir().map_err(CommandError::Temporary)?;
     let stop = CancellationToken::new();
-    let reading = Reading { input: &input, scratch: scratch.path(), progress: &|_| (), stop: &stop };
+    let reading = Reading { input: &*input, scratch: scratch.path(), progress: &|_| (), stop: &stop };
     let stdout = Arc::new(Mutex::new(Lines::stdout()));
     let lines = Arc::clone(&stdout);
-    let (path, json) = (arguments.input.display().to_string(), arguments.json);
+    let (path, json) = (location.to_string(), arguments.json);
     let report = move |fault: &penstock_intake::Fault<'_>| {
         // Nothing panics while it holds the lock.
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +85,7 @@ pub(crate) async fn validate(
     };
     stdout.lock().unwrap_or_else(PoisonError::into_inner).flush()?;
     let rejected = summary.rejected.len();
-    screen.say(&figures(&arguments.input.display().to_string(), format, &summary));
+    screen.say(&figures(&location.to_string(), format, &summary));
     Ok(if rejected > 0 || summary.lines == 0 { ExitCode::Failed } else { ExitCode::Completed })
 }
 

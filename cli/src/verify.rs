@@ -1,4 +1,4 @@
-//! `penstock verify`: derives a job's receipt again from its output folder alone and names the first contradiction.
+//! `penstock verify`: derives a job's receipt again from its output alone and names the first contradiction.
 //!
 //! | module | checks |
 //! |---|---|
@@ -18,6 +18,7 @@ mod records;
 use penstock_job::{
     ExitCode, Receipt, State, Validation, document::Document, receipt::ReceiptEnding, state::Outcomes,
 };
+use penstock_storage::{Location, StorageError};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -27,10 +28,10 @@ use self::{
     records::{Tally, tally},
 };
 use crate::{
-    arguments::FolderArguments,
-    error::CommandError,
-    folder::{Folder, FolderError, Standing},
+    arguments::OutputArguments,
+    error::{CommandError, storage_exit_code},
     lines::Lines,
+    output::{Output, OutputError, Standing},
     view::{grouped, outcomes, percent},
 };
 
@@ -39,15 +40,18 @@ use crate::{
 pub(crate) enum VerifyError {
     /// Something contradicts it.
     #[error(
-        "confirm the receipt: {0}; restore the folder from a copy, or run the job anew with another --output"
+        "confirm the receipt: {0}; restore the output from a copy, or run the job anew with another --output"
     )]
     Contradiction(#[from] Contradiction),
     /// There is none yet.
     #[error("find receipt.json: the job is not over, {0}; run its command again to go on")]
     NotOver(String),
+    /// A document cannot be read.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// A file cannot be read.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Storage(#[from] StorageError),
 }
 
 impl VerifyError {
@@ -55,7 +59,9 @@ impl VerifyError {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Contradiction(_) => ExitCode::StorageDamaged,
-            Self::NotOver(_) | Self::Folder(_) => ExitCode::Configuration,
+            Self::NotOver(_) => ExitCode::Configuration,
+            Self::Output(error) => error.exit_code(),
+            Self::Storage(error) => storage_exit_code(error),
         }
     }
 }
@@ -86,14 +92,14 @@ struct Refutation<'a> {
     contradiction: &'a Contradiction,
 }
 
-/// Verifies a folder.
-pub(crate) async fn verify(arguments: &FolderArguments) -> Result<ExitCode, CommandError> {
-    let folder = Folder::new(&arguments.folder);
-    let proven = prove(&folder).await;
+/// Verifies an output.
+pub(crate) async fn verify(arguments: &OutputArguments) -> Result<ExitCode, CommandError> {
+    let output = Output::at(Location::parse(&arguments.output).map_err(OutputError::from)?).await?;
+    let proven = prove(&output).await;
     let mut stdout = Lines::stdout();
     match &proven {
         Ok(proof) if arguments.json => stdout.json(proof),
-        Ok(proof) => stdout.text(&told(&folder, proof)),
+        Ok(proof) => stdout.text(&told(&output, proof)),
         Err(CommandError::Verify(VerifyError::Contradiction(contradiction))) if arguments.json => {
             stdout.json(&Refutation { holds: false, contradiction });
         }
@@ -105,15 +111,15 @@ pub(crate) async fn verify(arguments: &FolderArguments) -> Result<ExitCode, Comm
     Ok(ExitCode::Completed)
 }
 
-async fn prove(folder: &Folder) -> Result<Proof, CommandError> {
-    let receipt = receipt(folder)?;
+async fn prove(output: &Output) -> Result<Proof, CommandError> {
+    let receipt = receipt(output).await?;
     documents::check_receipt(&receipt).map_err(VerifyError::from)?;
-    let validation = required::<Validation>(folder)?;
+    let validation = required::<Validation>(output).await?;
     documents::check_validation(&receipt, &validation).map_err(VerifyError::from)?;
-    let state = required::<State>(folder)?;
+    let state = required::<State>(output).await?;
     documents::check_state(&receipt, &validation, &state).map_err(VerifyError::from)?;
-    let tally = tally(folder, &receipt)?;
-    let input = ids::check(folder, &receipt, &tally).await?;
+    let tally = tally(output, &receipt).await?;
+    let input = ids::check(output, &receipt, &tally).await?;
     check_sums(&receipt, &tally).map_err(VerifyError::from)?;
     Ok(Proof {
         holds: true,
@@ -130,11 +136,11 @@ async fn prove(folder: &Folder) -> Result<Proof, CommandError> {
 }
 
 /// The receipt, or how far the job is.
-fn receipt(folder: &Folder) -> Result<Receipt, CommandError> {
-    if let Some(receipt) = documents::understood(folder.read::<Receipt>())? {
+async fn receipt(output: &Output) -> Result<Receipt, CommandError> {
+    if let Some(receipt) = documents::understood(output.read::<Receipt>().await)? {
         return Ok(receipt);
     }
-    Err(match folder.standing()? {
+    Err(match output.standing().await? {
         Standing::Begun(state) => {
             let done = state.completed.len() + state.input.rejected;
             let lines = state.input.lines;
@@ -143,12 +149,12 @@ fn receipt(folder: &Folder) -> Result<Receipt, CommandError> {
             VerifyError::NotOver(far).into()
         }
         Standing::Validated(_) => VerifyError::NotOver("nothing was sent".to_owned()).into(),
-        Standing::Nothing | Standing::Over(_) => CommandError::NoJob(folder.root().display().to_string()),
+        Standing::Nothing | Standing::Over(_) => CommandError::NoJob(output.location().to_string()),
     })
 }
 
-fn required<D: Document>(folder: &Folder) -> Result<D, VerifyError> {
-    documents::understood(folder.read::<D>())?
+async fn required<D: Document>(output: &Output) -> Result<D, VerifyError> {
+    documents::understood(output.read::<D>().await)?
         .ok_or_else(|| Contradiction::of(D::NAME, "the file is gone, but the receipt rests on it").into())
 }
 
@@ -183,7 +189,7 @@ fn check_sums(receipt: &Receipt, tally: &Tally) -> Result<(), Contradiction> {
     Ok(())
 }
 
-fn told(folder: &Folder, proof: &Proof) -> String {
+fn told(output: &Output, proof: &Proof) -> String {
     let Proof { lines, files, bytes, .. } = proof;
     let terms: Vec<_> = outcomes::named(&proof.outcomes)
         .into_iter()
@@ -195,7 +201,7 @@ fn told(folder: &Folder, proof: &Proof) -> String {
         None => "some were lost with the input".to_owned(),
     };
     [
-        format!("{}: the receipt holds", folder.root().display()),
+        format!("{}: the receipt holds", output.location()),
         format!(
             "  lines     {} = {}; each ordinal has exactly one record",
             grouped(*lines),

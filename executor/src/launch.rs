@@ -18,7 +18,9 @@ use penstock_job::{
     },
     state::Phase,
 };
-use penstock_storage::{ErrorKind, FileInput, FileStore, Input, ObjectName, StorageError};
+use penstock_storage::{
+    ErrorKind, Input, InvalidLocation, Location, ObjectName, StorageError, open_input, open_store,
+};
 use thiserror::Error;
 
 use crate::{
@@ -27,6 +29,7 @@ use crate::{
     output::Output,
     participate::Participation,
     provider::{Provider, ProviderError},
+    scratch::scratch_folder,
     shared_state::{self, LocationError},
     steps::watched,
 };
@@ -56,6 +59,12 @@ pub enum LaunchError {
     /// The job file leaves something out.
     #[error("run the job file: it names no `{0}`; add it")]
     Missing(&'static str),
+    /// Its input or output is nowhere.
+    #[error(transparent)]
+    Location(#[from] InvalidLocation),
+    /// There is no place for answers that are not durable yet.
+    #[error("find a folder for answers that are not stored yet: there is no home; name one with --scratch")]
+    NoScratch,
     /// What the job file says does not fit together.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -95,7 +104,7 @@ impl LaunchError {
 /// Where a job shares what it learns of its rate with others on its key.
 #[derive(Debug, Clone)]
 pub struct SharingPlace {
-    /// A folder, or `none`: see [`shared_state::open`].
+    /// A folder, a path in a bucket, or `none`: see [`shared_state::open`].
     pub uri: String,
     /// How often it tells what it sends; above zero.
     pub every: Duration,
@@ -115,19 +124,19 @@ pub async fn launch(
         Err(source) => return Err(LaunchError::Unreadable { path, source }),
     };
     let spec: JobSpec = text::parse(&text).map_err(|source| LaunchError::JobFile { path, source })?;
-    let output = spec.output.clone().ok_or(LaunchError::Missing("output"))?;
-    let input = spec.input.clone().ok_or(LaunchError::Missing("input"))?;
+    let output = Location::parse(spec.output.as_deref().ok_or(LaunchError::Missing("output"))?)?;
+    let input = Location::parse(spec.input.as_deref().ok_or(LaunchError::Missing("input"))?)?;
     let participation = match sharing {
         Some(SharingPlace { uri, every }) => {
             shared_state::open(&uri, &output).await?.map(|state| Participation { state, every })
         }
         None => None,
     };
-    let (store, steps) = watched(FileStore::open(&output).await?);
+    let (store, steps) = watched(open_store(&output).await?);
     let validation = ObjectName::from_static(penstock_job::layout::VALIDATION);
     let (_, bytes) = store.get(&validation, VALIDATION_LIMIT).await?.ok_or(RunError::NotValidated)?;
     let validated: Validation = document::read(&bytes)?;
-    let (named, input) = open_input(&input, &validated.spec.input).await?;
+    let (named, input) = pinned_input(&input, &validated.spec.input).await?;
     let canonical = canonical(&spec, named, &validated)?;
     let identity = Identity::of(&canonical);
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
@@ -141,7 +150,10 @@ pub async fn launch(
         },
         _ => None,
     };
-    let scratch = scratch.unwrap_or_else(|| output.join(".penstock/scratch")).join(identity.prefix(16));
+    let scratch = match scratch {
+        Some(folder) => folder.join(identity.prefix(16)),
+        None => scratch_folder(&output, &identity).ok_or(LaunchError::NoScratch)?,
+    };
     Ok(Job {
         spec,
         canonical,
@@ -180,13 +192,13 @@ fn canonical(
 }
 
 /// The input as it is named in the job's identity, and the input itself unless it is lost.
-async fn open_input(
-    path: &Path,
+async fn pinned_input(
+    location: &Location,
     validated: &CanonicalInput,
 ) -> Result<(CanonicalInput, Option<Arc<dyn Input>>), StorageError> {
-    let opened = match FileInput::open(path).await {
+    let opened = match open_input(location).await {
         Ok(opened) => opened,
-        Err(error) if error.kind() == ErrorKind::NotFound && leads_to(path, &validated.uri) => {
+        Err(error) if error.kind() == ErrorKind::NotFound && leads_to(location, &validated.uri) => {
             return Ok((validated.clone(), None));
         }
         Err(error) => return Err(error),
@@ -196,12 +208,16 @@ async fn open_input(
     if named.uri == validated.uri && named.generation != validated.generation {
         return Ok((validated.clone(), None));
     }
-    Ok((named, Some(Arc::new(opened))))
+    Ok((named, Some(opened)))
 }
 
-/// Whether a path at which there is no file is where the validated input was. A wrong path, or a folder that is not
+/// Whether a place at which there is nothing is where the validated input was. A wrong path, or a folder that is not
 /// mounted, must not end a job.
-fn leads_to(path: &Path, uri: &str) -> bool {
+fn leads_to(location: &Location, uri: &str) -> bool {
+    let path = match location {
+        Location::Path(path) => path,
+        Location::Bucket(place) => return place.to_string() == uri,
+    };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (folder.canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name) == Path::new(uri),

@@ -64,4 +64,5 @@ pub use open_files::raise_open_files;
 pub use participate::Participation;
 pub use records::longest_record;
 pub use run::{Finished, run};
+pub use scratch::{scratch_folder, state_folder};
 pub use steps::{At, Moment, Probe, Steps, watched};

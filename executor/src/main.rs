@@ -18,7 +18,8 @@ struct Arguments {
     /// The job file (YAML or JSON); it must name input and output.
     #[arg(long, value_name = "FILE")]
     job: PathBuf,
-    /// Folder on local disk for windows and for answers that are not durable yet [default: below the output].
+    /// Folder on local disk for windows and for answers that are not durable yet [default: below an output
+    /// that is a folder, else below the user's state folder].
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
     /// Where jobs on one key tell each other what they learn of its rate: a folder, or none [default: none]

@@ -5,13 +5,17 @@
 //! it (R3 of the job protocol).
 
 use std::{
+    env,
+    ffi::OsString,
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use penstock_batchfile::{Ordinal, OutcomeKind};
-use penstock_job::{Epoch, layout::PartName};
+use penstock_job::{Epoch, Identity, identity::hex, layout::PartName};
+use penstock_storage::Location;
+use sha2::{Digest, Sha256};
 
 use crate::{
     error::RunError,
@@ -20,6 +24,31 @@ use crate::{
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
+
+/// The scratch folder of a job on this machine. In a folder's output it is on the same file system, so that finished parts
+/// need no copy. Of a bucket it is below the user's [state folder](state_folder), where another output of the same job has
+/// its own; `None` where there is no such folder.
+pub fn scratch_folder(output: &Location, identity: &Identity) -> Option<PathBuf> {
+    match output {
+        Location::Path(folder) => Some(folder.join(".penstock/scratch").join(identity.prefix(16))),
+        Location::Bucket(place) => {
+            let output = hex(&Sha256::digest(place.to_string()));
+            Some(state_folder()?.join(identity.as_str()).join(&output[..16]))
+        }
+    }
+}
+
+/// `$XDG_STATE_HOME/penstock`, else `~/.local/state/penstock`
+/// (<https://specifications.freedesktop.org/basedir-spec/latest/>); `None` for a user without a home.
+pub fn state_folder() -> Option<PathBuf> {
+    state_folder_of(|name| env::var_os(name))
+}
+
+fn state_folder_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+    Some(state.join("penstock"))
+}
 
 /// Makes the folder, unless it is there.
 pub(crate) async fn create(folder: &Path) -> Result<(), RunError> {
@@ -100,5 +129,27 @@ fn read(
         if length == 0 {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_folder_is_the_users() {
+        let folder = |state: Option<&str>, home: Option<&str>| {
+            let folder = state_folder_of(|name| match name {
+                "XDG_STATE_HOME" => state.map(Into::into),
+                "HOME" => home.map(Into::into),
+                _ => None,
+            });
+            folder.map(|folder| folder.display().to_string())
+        };
+        assert_eq!(folder(Some("/state"), Some("/home/a")).as_deref(), Some("/state/penstock"));
+        for relative in [None, Some(""), Some("state")] {
+            assert_eq!(folder(relative, Some("/home/a")).as_deref(), Some("/home/a/.local/state/penstock"));
+        }
+        assert_eq!(folder(None, None), None);
     }
 }

@@ -91,12 +91,12 @@ impl Steps {
 
 /// A run's output and announcements as the binaries use them: with nobody looking on.
 #[cfg(not(feature = "fault-injection"))]
-pub fn watched<S: Store + 'static>(store: S) -> (Arc<dyn Store>, Steps) {
-    (Arc::new(store), Steps::default())
+pub fn watched(store: Arc<dyn Store>) -> (Arc<dyn Store>, Steps) {
+    (store, Steps::default())
 }
 
 /// A run's output and announcements as the binaries use them: interrupted where the environment says.
 #[cfg(feature = "fault-injection")]
-pub fn watched<S: Store + 'static>(store: S) -> (Arc<dyn Store>, Steps) {
+pub fn watched(store: Arc<dyn Store>) -> (Arc<dyn Store>, Steps) {
     crate::injection::Injection::from_environment().watch(store)
 }

@@ -19,10 +19,10 @@ use super::{ViewArguments, duration, word};
 pub(crate) struct RunArguments {
     /// The input file: one JSON object a line
     #[arg(value_name = "INPUT", required_unless_present = "job")]
-    pub(crate) input: Option<PathBuf>,
+    pub(crate) input: Option<String>,
     /// The folder for results, errors and receipt
-    #[arg(long, short, value_name = "DIR", required_unless_present = "job")]
-    pub(crate) output: Option<PathBuf>,
+    #[arg(long, short, value_name = "OUTPUT", required_unless_present = "job")]
+    pub(crate) output: Option<String>,
     /// A job file (YAML or JSON): routes, TLS, sampling parameters, per-model limits; flags win over it
     #[arg(long, value_name = "FILE")]
     pub(crate) job: Option<PathBuf>,

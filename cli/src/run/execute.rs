@@ -2,27 +2,27 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use penstock_executor::{Board, Finished, Job, RunError, Stop};
+use penstock_executor::{Board, Finished, Job, RunError, Stop, scratch_folder};
 use penstock_job::{ExitCode, Identity};
 
 use super::OccupiedError;
 use crate::{
     attend::{Executing, attend},
     error::CommandError,
-    folder::Folder,
+    output::Output,
     signals::Signals,
     view::{Reporter, Summary, ending_exit_code},
 };
 
-/// The scratch folder of a job: on the output's own file system, so that finished parts need no copy.
-pub(crate) fn scratch(folder: &Folder, identity: &Identity) -> PathBuf {
-    folder.path(".penstock").join("scratch").join(identity.prefix(16))
+/// The scratch folder of a job.
+pub(crate) fn scratch(output: &Output, identity: &Identity) -> Result<PathBuf, CommandError> {
+    scratch_folder(output.location(), identity).ok_or(CommandError::NoStateFolder)
 }
 
 /// Runs a job as far as it goes and says how it ended.
 pub(crate) async fn execute(
     job: Job,
-    folder: &Folder,
+    output: &Output,
     reporter: &mut Reporter,
     signals: &mut Signals,
 ) -> Result<ExitCode, CommandError> {
@@ -38,14 +38,14 @@ pub(crate) async fn execute(
     match attend(work, &executing, reporter, signals).await? {
         Ok(Finished::Published { receipt, before }) => {
             let elapsed = (!before).then(|| reporter.elapsed());
-            reporter.finished(&Summary { receipt: &receipt, folder, elapsed });
+            reporter.finished(&Summary { receipt: &receipt, output, elapsed });
             Ok(ending_exit_code(receipt.ending))
         }
         Ok(Finished::Stopped) => {
             reporter.stopped(&executing.board.progress());
             Ok(ExitCode::Stopped)
         }
-        Err(RunError::OutputOccupied { difference }) => Err(OccupiedError::new(folder, difference).into()),
+        Err(RunError::OutputOccupied { difference }) => Err(OccupiedError::new(output, difference).into()),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,27 +3,27 @@
 use penstock_job::{CanonicalSpec, identity::first_difference};
 use thiserror::Error;
 
-use crate::folder::Folder;
+use crate::output::Output;
 
 /// The output belongs to another job.
 #[derive(Debug, Error)]
-#[error("use the output {folder}: {}", explain(difference.as_deref()))]
+#[error("use the output {output}: {}", explain(difference.as_deref()))]
 pub(crate) struct OccupiedError {
-    folder: String,
+    output: String,
     /// The first field that differs, where it is known.
     difference: Option<String>,
 }
 
 impl OccupiedError {
-    /// The output `folder` belongs to a job that differs in `difference`.
-    pub(crate) fn new(folder: &Folder, difference: Option<String>) -> Self {
-        Self { folder: folder.root().display().to_string(), difference }
+    /// The `output` belongs to a job that differs in `difference`.
+    pub(crate) fn new(output: &Output, difference: Option<String>) -> Self {
+        Self { output: output.location().to_string(), difference }
     }
 }
 
-/// Whether the job in the folder is ours.
+/// Whether the job in the output is ours.
 pub(super) fn check(
-    folder: &Folder,
+    output: &Output,
     theirs: &CanonicalSpec,
     ours: &CanonicalSpec,
 ) -> Result<(), OccupiedError> {
@@ -31,7 +31,7 @@ pub(super) fn check(
     let other_input = (theirs.input.uri != ours.input.uri).then(|| "input.uri".to_owned());
     match other_input.or_else(|| first_difference(theirs, ours)) {
         None => Ok(()),
-        Some(field) => Err(OccupiedError::new(folder, Some(field))),
+        Some(field) => Err(OccupiedError::new(output, Some(field))),
     }
 }
 
@@ -54,13 +54,13 @@ fn explain(difference: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::tests::in_folder;
 
     #[test]
     fn a_changed_input_is_told_in_words_that_a_user_knows() {
-        let message =
-            OccupiedError::new(&Folder::new("out"), Some("input.generation".to_owned())).to_string();
+        let message = OccupiedError::new(&in_folder("out"), Some("input.generation".to_owned())).to_string();
         assert!(message.starts_with("use the output out: the input has changed since"), "{message}");
-        let message = OccupiedError::new(&Folder::new("out"), Some("model".to_owned())).to_string();
+        let message = OccupiedError::new(&in_folder("out"), Some("model".to_owned())).to_string();
         assert!(message.contains("`model` differs"), "{message}");
     }
 }

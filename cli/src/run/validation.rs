@@ -5,23 +5,23 @@ use std::{fs, path::Path, sync::PoisonError};
 use penstock_executor::Progress;
 use penstock_intake::{IntakeError, Reading, Verdict};
 use penstock_job::CanonicalSpec;
-use penstock_storage::{FileInput, Store};
+use penstock_storage::{Input, Store};
 
 use super::{InputError, OccupiedError};
 use crate::{
     attend::{Validating, attend},
     error::CommandError,
-    folder::Folder,
+    output::Output,
     signals::Signals,
     view::Reporter,
 };
 
 /// Validates the input unless that was done before. `false` when it was stopped first.
 pub(super) async fn validate(
-    input: &FileInput,
+    input: &dyn Input,
     store: &dyn Store,
     canonical: &CanonicalSpec,
-    folder: &Folder,
+    output: &Output,
     scratch: &Path,
     reporter: &mut Reporter,
     signals: &mut Signals,
@@ -38,13 +38,12 @@ pub(super) async fn validate(
         // It was over too soon to notice the stop.
         Ok(Verdict::Accepted(..)) if validating.stop.is_cancelled() => Ok(stopped(reporter)),
         Ok(Verdict::Accepted(..)) => Ok(true),
-        Ok(Verdict::Refused(refusal)) => Err(InputError::Refused {
-            refusal: Box::new(refusal),
-            folder: folder.root().display().to_string(),
+        Ok(Verdict::Refused(refusal)) => {
+            Err(InputError::Refused { refusal: Box::new(refusal), output: output.location().to_string() }
+                .into())
         }
-        .into()),
         Err(IntakeError::Stopped) => Ok(stopped(reporter)),
-        Err(IntakeError::OutputOccupied { field, .. }) => Err(OccupiedError::new(folder, Some(field)).into()),
+        Err(IntakeError::OutputOccupied { field, .. }) => Err(OccupiedError::new(output, Some(field)).into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -62,12 +61,11 @@ mod tests {
         JobSpec,
         spec::{CanonicalInput, ProviderKind},
     };
-    use penstock_storage::FileStore;
-    use penstock_storage::Input;
+    use penstock_storage::{FileInput, FileStore};
     use rustix::process::{Signal, getpid, kill_process};
 
     use super::*;
-    use crate::{arguments::ViewArguments, view::Screen};
+    use crate::{arguments::ViewArguments, output::tests::in_folder, view::Screen};
 
     /// Otherwise Ctrl-C would be forgotten, and the job begin to cost money.
     #[tokio::test]
@@ -76,8 +74,8 @@ mod tests {
         let path = root.path().join("in.jsonl");
         fs::write(&path, "{\"prompt_id\": 1, \"prompt\": \"a\"}\n").unwrap();
         let input = FileInput::open(&path).await.unwrap();
-        let folder = Folder::new(root.path().join("out"));
-        let store = FileStore::open(folder.root()).await.unwrap();
+        let output = in_folder(root.path().join("out"));
+        let store = FileStore::open(root.path().join("out")).await.unwrap();
         let mut spec = JobSpec::default();
         spec.provider.kind = ProviderKind::Simulated;
         let generation = input.generation().as_str().to_owned();
@@ -90,7 +88,7 @@ mod tests {
         let mut signals = Signals::listen().unwrap();
         let scratch = root.path().join("scratch");
         let mut again = async || {
-            validate(&input, &store, &canonical, &folder, &scratch, &mut reporter, &mut signals)
+            validate(&input, &store, &canonical, &output, &scratch, &mut reporter, &mut signals)
                 .await
                 .unwrap()
         };

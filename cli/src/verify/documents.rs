@@ -11,14 +11,14 @@ use penstock_job::{
 use serde_json::{Value, json};
 
 use super::{Contradiction, VerifyError};
-use crate::folder::FolderError;
+use crate::output::OutputError;
 
 /// A document that was damaged contradicts the receipt; one that another version wrote does not.
 pub(super) fn understood<D: Document>(
-    read: Result<Option<D>, FolderError>,
+    read: Result<Option<D>, OutputError>,
 ) -> Result<Option<D>, VerifyError> {
     read.map_err(|error| match error {
-        FolderError::Document(
+        OutputError::Document(
             DocumentError::NotAnObject { name, detail } | DocumentError::Field { name, detail, .. },
         ) => Contradiction::of(name, format!("it was changed or damaged: {detail}")).into(),
         other => other.into(),

@@ -9,7 +9,7 @@ use std::{
 
 use penstock_batchfile::{Content, Line, LineSplitter, Ordinal, Position, RawId};
 use penstock_job::{CanonicalSpec, Receipt, identity::hex, identity_sum::IdentitySum};
-use penstock_storage::{ErrorKind, FileInput, Input, InputReader};
+use penstock_storage::{Input, InputReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -17,7 +17,11 @@ use super::{
     Contradiction, VerifyError,
     records::{Tally, each_record},
 };
-use crate::{error::CommandError, folder::Folder, run::InputError};
+use crate::{
+    error::CommandError,
+    output::Output,
+    run::{InputError, same_input},
+};
 
 /// Ids that are compared one by one in a pass: 8 MiB of fingerprints.
 const RANGE: u32 = 1 << 20;
@@ -48,16 +52,13 @@ impl fmt::Display for InputCheck {
 
 /// Reads the input, if it is there, and compares it with the receipt and with the records.
 pub(super) async fn check(
-    folder: &Folder,
+    published: &Output,
     receipt: &Receipt,
     tally: &Tally,
 ) -> Result<InputCheck, CommandError> {
     let spec = &receipt.job.spec;
-    let input: Arc<dyn Input> = match FileInput::open(&spec.input.uri).await {
-        Ok(input) if input.generation().as_str() == spec.input.generation => Arc::new(input),
-        Ok(_) => return Ok(InputCheck::Gone),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(InputCheck::Gone),
-        Err(error) => return Err(InputError::Storage(error).into()),
+    let Some(input) = same_input(spec).await? else {
+        return Ok(InputCheck::Gone);
     };
     let mut lines = 0;
     let mut sum = IdentitySum::default();
@@ -81,7 +82,7 @@ pub(super) async fn check(
         return Ok(InputCheck::AgreesWithoutIds);
     }
     if sum != tally.identity_sum {
-        return Err(match first_difference(folder, receipt, &input).await? {
+        return Err(match first_difference(published, receipt, &input).await? {
             Some(contradiction) => VerifyError::from(contradiction).into(),
             None => contradiction("its ids differ from those of the records".to_owned()),
         });
@@ -121,7 +122,7 @@ async fn each_line(
 /// The first record, by ordinal range and then by place, whose id is not that of its line. The sums have shown that
 /// there is one; here it is found in bounded memory, with a pass for each range.
 async fn first_difference(
-    folder: &Folder,
+    published: &Output,
     receipt: &Receipt,
     input: &Arc<dyn Input>,
 ) -> Result<Option<Contradiction>, CommandError> {
@@ -138,8 +139,8 @@ async fn first_difference(
         })
         .await?;
         for output in &receipt.outputs {
-            let compared =
-                each_record(folder, output, spec, |line, head| match line_of(&lines, &range, head.ordinal) {
+            let compared = each_record(published, output, spec, |line, head| {
+                match line_of(&lines, &range, head.ordinal) {
                     Some((theirs, input_line)) if theirs != fingerprint(head.id) => {
                         let problem = format!(
                             "its id is {}, which is not the id of line {input_line} of the input",
@@ -148,7 +149,9 @@ async fn first_difference(
                         Err(Contradiction::of(&output.name, problem).at_line(line).about(head.ordinal))
                     }
                     _ => Ok(()),
-                });
+                }
+            })
+            .await;
             match compared {
                 Ok(()) => {}
                 Err(VerifyError::Contradiction(contradiction)) => return Ok(Some(contradiction)),

@@ -1,35 +1,20 @@
 //! The published files: that they are those of the receipt, and that their records account for each line exactly once.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read},
-    ops::ControlFlow,
-};
+use std::ops::ControlFlow;
 
 use penstock_batchfile::{
     Content, Format, Line, LineSplitter, Ordinal, OutcomeKind, Position, RecordHead, read_record,
 };
 use penstock_executor::longest_record;
 use penstock_job::{
-    CanonicalSpec, OrdinalSet, Receipt,
-    checksum::Crc32c,
-    document::Document,
-    identity::hex,
-    identity_sum::IdentitySum,
-    layout::{Kind, is_final},
-    receipt::Output,
-    state::PartOutcomes,
+    CanonicalSpec, OrdinalSet, Receipt, checksum::Crc32c, document::Document, identity::hex,
+    identity_sum::IdentitySum, layout::Kind, receipt::Output, state::PartOutcomes,
 };
+use penstock_storage::{ErrorKind, InputReader, open_object};
 use sha2::{Digest, Sha256};
 
 use super::{Contradiction, VerifyError};
-use crate::{
-    folder::{Folder, FolderError},
-    view::outcomes,
-};
-
-/// Bytes read at once.
-const CHUNK: usize = 1 << 20;
+use crate::{output, view::outcomes};
 
 /// What the records say together.
 #[derive(Debug, Default)]
@@ -42,20 +27,21 @@ pub(super) struct Tally {
 }
 
 /// Reads every published file and compares it, and all of them together, with the receipt.
-pub(super) fn tally(folder: &Folder, receipt: &Receipt) -> Result<Tally, VerifyError> {
+pub(super) async fn tally(published: &output::Output, receipt: &Receipt) -> Result<Tally, VerifyError> {
     let mut tally = Tally::default();
     for output in &receipt.outputs {
         let mut count = 0;
-        each_record(folder, output, &receipt.job.spec, |line, head| {
+        each_record(published, output, &receipt.job.spec, |line, head| {
             count += 1;
             tally.add(receipt.lines, output, line, head)
-        })?;
+        })
+        .await?;
         if count != output.lines {
             let problem = format!("it has {count} records, but the receipt has {}", output.lines);
             return Err(Contradiction::of(&output.name, problem).into());
         }
     }
-    check_no_other(folder, receipt)?;
+    check_no_other(published, receipt).await?;
     tally.check(receipt)?;
     Ok(tally)
 }
@@ -107,20 +93,18 @@ impl Tally {
 }
 
 /// Visits each record of a published file with its line number, then compares the file's digests with the receipt.
-pub(super) fn each_record(
-    folder: &Folder,
+pub(super) async fn each_record(
+    published: &output::Output,
     output: &Output,
     spec: &CanonicalSpec,
     mut visit: impl FnMut(u64, RecordHead<'_>) -> Result<(), Contradiction>,
 ) -> Result<(), VerifyError> {
-    let path = folder.path(&output.name);
-    let failed = |source| FolderError::File { path: path.clone(), source };
-    let mut file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+    let opened = match open_object(&published.location().join(&output.name)).await {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             return Err(Contradiction::of(&output.name, "the file is gone").into());
         }
-        Err(error) => return Err(failed(error).into()),
+        Err(error) => return Err(error.into()),
     };
     let mut digests = Digests::default();
     let mut found = Ok(());
@@ -129,13 +113,17 @@ pub(super) fn each_record(
         if found.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     let mut splitter = LineSplitter::new(Position::START, longest_record(spec.max_line_bytes));
-    let mut chunk = vec![0; CHUNK];
+    let mut reader = InputReader::whole(opened);
     loop {
-        let length = file.read(&mut chunk).map_err(failed)?;
-        let bytes = &chunk[..length];
-        digests.add(bytes);
-        let flow = if length == 0 { splitter.finish(&mut look) } else { splitter.feed(bytes, &mut look) };
-        if length == 0 || flow.is_break() {
+        let chunk = reader.next().await?;
+        let flow = match &chunk {
+            Some(bytes) => {
+                digests.add(bytes);
+                splitter.feed(bytes, &mut look)
+            }
+            None => splitter.finish(&mut look),
+        };
+        if chunk.is_none() || flow.is_break() {
             break;
         }
     }
@@ -182,16 +170,9 @@ impl Digests {
 }
 
 /// A published file that the receipt does not know.
-fn check_no_other(folder: &Folder, receipt: &Receipt) -> Result<(), VerifyError> {
-    let failed = |source| FolderError::File { path: folder.root().to_owned(), source };
-    let mut others = Vec::new();
-    for entry in fs::read_dir(folder.root()).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-        if is_final(&name) && !receipt.outputs.iter().any(|output| output.name == name) {
-            others.push(name);
-        }
-    }
-    match others.into_iter().min() {
+async fn check_no_other(published: &output::Output, receipt: &Receipt) -> Result<(), VerifyError> {
+    let names = published.published().await?;
+    match names.into_iter().find(|name| !receipt.outputs.iter().any(|output| output.name == *name)) {
         None => Ok(()),
         Some(name) => Err(Contradiction::of(name, "the receipt names no such file").into()),
     }

@@ -15,7 +15,7 @@ use super::{
     quantity::{duration, grouped},
     throttled_share,
 };
-use crate::folder::Folder;
+use crate::output::Output;
 
 /// A job that is over.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Summary<'a> {
     /// Its proof.
     pub(crate) receipt: &'a Receipt,
     /// Where its files are.
-    pub(crate) folder: &'a Folder,
+    pub(crate) output: &'a Output,
     /// How long this run took; `None` when the job was over before.
     pub(crate) elapsed: Option<Duration>,
 }
@@ -81,7 +81,7 @@ impl Summary<'_> {
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.path(name).display().to_string()
+        self.output.location().join(name).to_string()
     }
 }
 

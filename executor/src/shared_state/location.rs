@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use penstock_storage::{FileStore, StorageError};
+use penstock_storage::{FileStore, InvalidLocation, Location, StorageError, open_store};
 use thiserror::Error;
 
 use super::{SharedState, StoredState};
@@ -18,44 +18,46 @@ const NONE: &str = "none";
 pub enum LocationError {
     /// The output belongs to one job, whose receipt accounts for all that is there.
     #[error(
-        "share rates in {0}: it lies in the output of this job, where only the job's own files may be; name another folder \
+        "share rates in {0}: it lies in the output of this job, where only the job's own files may be; name another place \
          with --shared-state, or none"
     )]
-    InOutput(PathBuf),
-    /// There is a scheme, and not a known one.
-    #[error("share rates in `{0}`: only folders are known; write a path or file:///path, or none")]
-    UnknownScheme(String),
-    /// The folder cannot be used.
+    InOutput(String),
+    /// What stands there is no location.
+    #[error(transparent)]
+    Invalid(#[from] InvalidLocation),
+    /// The place cannot be used.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
 
-/// Opens the place `uri`: a folder, as a path or as `file:///path`, which the first write makes; `none` is no place. It must
-/// not lie in `output`.
-pub async fn open(uri: &str, output: &Path) -> Result<Option<Arc<dyn SharedState>>, LocationError> {
-    let Some(folder) = folder(uri)? else {
+/// Opens the place `uri`: a folder, which the first write makes, or a path in a bucket; `none` is no place. It must not lie
+/// in `output`.
+pub async fn open(uri: &str, output: &Location) -> Result<Option<Arc<dyn SharedState>>, LocationError> {
+    if uri == NONE {
         return Ok(None);
-    };
-    open_folder(folder, output).await.map(Some)
+    }
+    match Location::parse(uri)? {
+        Location::Path(folder) => open_folder(&folder, output).await.map(Some),
+        Location::Bucket(place) => {
+            let place_in =
+                |output: &Location| matches!(output, Location::Bucket(output) if output.contains(&place));
+            if place_in(output) {
+                return Err(LocationError::InOutput(place.to_string()));
+            }
+            let store = open_store(&Location::Bucket(place)).await?;
+            Ok(Some(Arc::new(StoredState::new(store))))
+        }
+    }
 }
 
 /// Opens a folder, which the first write makes. It must not lie in `output`.
-pub async fn open_folder(folder: &Path, output: &Path) -> Result<Arc<dyn SharedState>, LocationError> {
+pub async fn open_folder(folder: &Path, output: &Location) -> Result<Arc<dyn SharedState>, LocationError> {
     let folder = resolved(folder);
-    if folder.starts_with(resolved(output)) {
-        return Err(LocationError::InOutput(folder));
+    if output.as_path().is_some_and(|output| folder.starts_with(resolved(output))) {
+        return Err(LocationError::InOutput(folder.display().to_string()));
     }
     let store = FileStore::open(folder).await?;
     Ok(Arc::new(StoredState::new(Arc::new(store))))
-}
-
-fn folder(uri: &str) -> Result<Option<&Path>, LocationError> {
-    match uri.split_once("://") {
-        None if uri == NONE => Ok(None),
-        None => Ok(Some(Path::new(uri))),
-        Some(("file", path)) if path.starts_with('/') => Ok(Some(Path::new(path))),
-        Some(_) => Err(LocationError::UnknownScheme(uri.to_owned())),
-    }
 }
 
 /// The path with links followed as far as it exists.
@@ -76,12 +78,12 @@ mod tests {
     #[tokio::test]
     async fn a_folder_is_named_by_its_path_or_uri_and_none_is_none() {
         let place = tempfile::tempdir().unwrap();
-        let output = place.path().join("out");
+        let output = Location::Path(place.path().join("out"));
         let path = place.path().join("shared").display().to_string();
         assert!(open(&path, &output).await.unwrap().is_some());
         assert!(open(&format!("file://{path}"), &output).await.unwrap().is_some());
         assert!(open(NONE, &output).await.unwrap().is_none());
-        for unknown in ["gs://bucket/shared", "file://host/shared"] {
+        for unknown in ["az://bucket/shared", "file://host/shared"] {
             let refused = open(unknown, &output).await.unwrap_err().to_string();
             assert!(refused.contains(unknown), "{refused}");
         }
@@ -93,11 +95,15 @@ mod tests {
         let output = place.path().join("out");
         std::fs::create_dir(&output).unwrap();
         std::os::unix::fs::symlink(&output, place.path().join("link")).unwrap();
+        let output = Location::Path(output);
         for within in ["out", "out/shared", "link/shared"] {
             let path = place.path().join(within).display().to_string();
             let refused = open(&path, &output).await.unwrap_err().to_string();
             assert!(refused.contains("--shared-state"), "{refused}");
         }
         assert!(open(&place.path().join("output-of-none").display().to_string(), &output).await.is_ok());
+        let output = Location::parse("gs://bucket/out").unwrap();
+        let refused = open("gs://bucket/out/shared", &output).await.unwrap_err().to_string();
+        assert!(refused.contains("--shared-state"), "{refused}");
     }
 }

@@ -44,7 +44,7 @@ pub use input::{FileInput, Input};
 pub use location::{BucketPath, Cloud, InvalidLocation, Location};
 pub use memory::MemoryStore;
 pub use name::{InvalidName, ObjectName};
-pub use open::{open_input, open_store};
+pub use open::{open_input, open_object, open_store};
 pub use reader::{Chunks, InputReader};
 pub use run_lock::{Holder, RunLock, RunLockError};
 pub use s3::{S3Bucket, S3Input, S3Key, S3Settings, S3Store};

@@ -151,6 +151,13 @@ impl BucketPath {
         &self.path
     }
 
+    /// Whether `other` is this place or lies below it.
+    pub fn contains(&self, other: &Self) -> bool {
+        let below = |rest: &str| self.path.is_empty() || rest.is_empty() || rest.starts_with('/');
+        (self.cloud, &self.bucket) == (other.cloud, &other.bucket)
+            && other.path.strip_prefix(self.path.as_str()).is_some_and(below)
+    }
+
     /// The object that it names; `None` when it names the bucket itself.
     pub fn object(&self) -> Option<ObjectName> {
         ObjectName::parse(self.path.as_str()).ok()
@@ -265,6 +272,25 @@ mod tests {
         ] {
             let refused = Location::parse(text).unwrap_err().to_string();
             assert!(refused.starts_with(&format!("use `{text}`: ")) && refused.contains(told), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_place_contains_itself_and_what_is_below_it_but_no_neighbour() {
+        let place = |text| match Location::parse(text) {
+            Ok(Location::Bucket(place)) => place,
+            other => panic!("{other:?}"),
+        };
+        for (outer, inner, contains) in [
+            ("gs://bucket", "gs://bucket/out", true),
+            ("gs://bucket/out", "gs://bucket/out/", true),
+            ("gs://bucket/out", "gs://bucket/out/shared", true),
+            ("gs://bucket/out", "gs://bucket/output", false),
+            ("gs://bucket/out", "gs://bucket", false),
+            ("gs://bucket/out", "gs://bucket-2/out", false),
+            ("gs://bucket/out", "s3://bucket/out", false),
+        ] {
+            assert_eq!(place(outer).contains(&place(inner)), contains, "{outer} {inner}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! From a [`Location`] to what is there: the one place that knows which backend a scheme leads to.
 
+use std::env;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,8 +8,9 @@ use bytes::Bytes;
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::file::FileStore;
+use crate::gs::{GsBucket, GsInput, GsSettings, GsStore};
 use crate::input::{FileInput, Input};
-use crate::location::{BucketPath, Location};
+use crate::location::{BucketPath, Cloud, Location};
 use crate::store::Store;
 
 /// The first bytes of what gzip has written (RFC 1952, section 2.3.1).
@@ -18,17 +20,54 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 pub async fn open_store(location: &Location) -> Result<Arc<dyn Store>> {
     match location {
         Location::Path(path) => Ok(Arc::new(FileStore::open(path).await?)),
-        Location::Bucket(place) => Err(not_there(place)),
+        Location::Bucket(place) => match place.cloud() {
+            Cloud::Gs => Ok(Arc::new(GsStore::open(gs(place).await?, place.path()).await?)),
+            Cloud::S3 => Err(not_there(place)),
+        },
     }
 }
 
-/// Opens an input and pins it to the generation that it has now. One that is compressed is refused: it is read twice and
-/// at any place.
+/// Opens one object, whatever it is, to be read at the generation that it has now.
+pub async fn open_object(location: &Location) -> Result<Arc<dyn Input>> {
+    match location {
+        Location::Path(path) => Ok(Arc::new(FileInput::open(path).await?)),
+        Location::Bucket(place) => {
+            let object = place.object().ok_or_else(|| no_object(place))?;
+            match place.cloud() {
+                Cloud::Gs => Ok(Arc::new(GsInput::open(gs(place).await?, object.as_str()).await?)),
+                Cloud::S3 => Err(not_there(place)),
+            }
+        }
+    }
+}
+
+async fn gs(place: &BucketPath) -> Result<GsBucket> {
+    GsBucket::connect(&gs_settings(|name| env::var(name).ok()), place.bucket()).await
+}
+
+/// Where Google Cloud Storage is, if not at its public address. `STORAGE_EMULATOR_HOST`, which Google's own libraries
+/// know, is a server that asks for no credentials; `CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE`, which `gcloud` knows, is
+/// another way to the service itself.
+fn gs_settings(variable: impl Fn(&str) -> Option<String>) -> GsSettings {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    let trimmed = |url: String| url.trim_end_matches('/').to_owned();
+    match set("STORAGE_EMULATOR_HOST") {
+        Some(host) => {
+            let url = if host.contains("://") { host } else { format!("http://{host}") };
+            GsSettings { endpoint: Some(trimmed(url)), anonymous: true, ..GsSettings::default() }
+        }
+        None => GsSettings {
+            // gcloud's own value ends with the path of the JSON API.
+            endpoint: set("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE")
+                .map(|url| trimmed(trimmed(url).trim_end_matches("/storage/v1").to_owned())),
+            ..GsSettings::default()
+        },
+    }
+}
+
+/// Opens the input of a job. One that is compressed is refused: it is read twice and at any place.
 pub async fn open_input(location: &Location) -> Result<Arc<dyn Input>> {
-    let input: Arc<dyn Input> = match location {
-        Location::Path(path) => Arc::new(FileInput::open(path).await?),
-        Location::Bucket(place) => return Err(not_there(place)),
-    };
+    let input = open_object(location).await?;
     if input.size_bytes() >= GZIP.len() as u64
         && input.read(0..GZIP.len() as u64).await? == Bytes::from_static(GZIP)
     {
@@ -43,19 +82,46 @@ pub async fn open_input(location: &Location) -> Result<Arc<dyn Input>> {
     Ok(input)
 }
 
+fn no_object(place: &BucketPath) -> StorageError {
+    StorageError::new(
+        ErrorKind::Invalid,
+        Action::Open,
+        place,
+        "it is a bucket and names no object in it",
+        "write the object's name after the bucket's",
+    )
+}
+
 fn not_there(place: &BucketPath) -> StorageError {
     StorageError::new(
         ErrorKind::Invalid,
         Action::Open,
         place,
-        format!("{}:// is not there yet", place.cloud()),
-        "name a file or a folder of this machine",
+        format!("{}:// cannot be used yet", place.cloud()),
+        "name a path of this machine or a gs:// bucket",
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_service_is_where_the_usual_variables_say() {
+        let settings = |name: &'static str, value: &'static str| {
+            let found = gs_settings(|asked| (asked == name).then(|| value.to_owned()));
+            (found.endpoint, found.anonymous)
+        };
+        let url = |url: &str| Some(url.to_owned());
+        for host in ["localhost:9000", "http://localhost:9000", "http://localhost:9000/"] {
+            assert_eq!(settings("STORAGE_EMULATOR_HOST", host), (url("http://localhost:9000"), true));
+        }
+        for private in ["https://storage.p.example.com/storage/v1/", "https://storage.p.example.com"] {
+            let found = settings("CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE", private);
+            assert_eq!(found, (url("https://storage.p.example.com"), false));
+        }
+        assert_eq!(settings("STORAGE_EMULATOR_HOST", ""), (None, false));
+    }
 
     #[tokio::test]
     async fn a_compressed_input_is_refused_with_what_to_do() {

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -107,5 +108,75 @@ pub trait Store: Debug + Send + Sync {
             result = result.and(self.delete(name, generation).await);
         }
         result
+    }
+}
+
+/// A store that is shared is one, whichever backend it is.
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn mutation_interval(&self) -> Duration {
+        (**self).mutation_interval()
+    }
+
+    fn compose_limit(&self) -> Option<usize> {
+        (**self).compose_limit()
+    }
+
+    fn deletes_at_once(&self) -> NonZeroUsize {
+        (**self).deletes_at_once()
+    }
+
+    async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
+        (**self).head(name).await
+    }
+
+    async fn get(&self, name: &ObjectName, limit_bytes: u64) -> Result<Option<(ObjectMeta, Bytes)>> {
+        (**self).get(name, limit_bytes).await
+    }
+
+    async fn read_range(
+        &self,
+        name: &ObjectName,
+        generation: &Generation,
+        range: Range<u64>,
+    ) -> Result<Bytes> {
+        (**self).read_range(name, generation, range).await
+    }
+
+    async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
+        (**self).create(name, content).await
+    }
+
+    async fn replace(
+        &self,
+        name: &ObjectName,
+        content: Bytes,
+        generation: &Generation,
+    ) -> Result<ObjectMeta> {
+        (**self).replace(name, content, generation).await
+    }
+
+    async fn upload(&self, name: &ObjectName, source: &Path, checksum: Checksum) -> Result<ObjectMeta> {
+        (**self).upload(name, source, checksum).await
+    }
+
+    async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page> {
+        (**self).list(prefix, start_after).await
+    }
+
+    async fn announce(&self, first: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<()> {
+        (**self).announce(first, sources).await
+    }
+
+    async fn compose(&self, target: &ObjectName, sources: &[(ObjectName, Generation)]) -> Result<ObjectMeta> {
+        (**self).compose(target, sources).await
+    }
+
+    async fn delete(&self, name: &ObjectName, generation: &Generation) -> Result<()> {
+        (**self).delete(name, generation).await
+    }
+
+    async fn delete_all(&self, objects: &[(ObjectName, Generation)]) -> Result<()> {
+        (**self).delete_all(objects).await
     }
 }

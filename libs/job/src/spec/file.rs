@@ -19,10 +19,10 @@ use super::ProviderKind;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct JobSpec {
-    /// Path of the input file.
-    pub input: Option<PathBuf>,
-    /// Folder of the output.
-    pub output: Option<PathBuf>,
+    /// Where the input is: a path or a URI.
+    pub input: Option<String>,
+    /// Where the output goes: a folder or a URI.
+    pub output: Option<String>,
     /// Format of the input's lines.
     pub format: FormatChoice,
     /// Reject OpenAI lines with top-level fields that the format does not have.
