@@ -94,6 +94,8 @@ pub(super) struct Lane {
     admitted: f64,
     /// The newest request that was refused.
     refused_at: f64,
+    /// The first request that a window refused the last time that it was used up.
+    used_up_at: f64,
     /// Refusals of the present round, and of a round on average.
     in_round: f64,
     per_round: f64,
@@ -167,6 +169,7 @@ impl Lane {
             open_since: now,
             admitted: 0.0,
             refused_at: f64::NEG_INFINITY,
+            used_up_at: f64::NEG_INFINITY,
             in_round: 0.0,
             per_round: 2.0,
         }
@@ -241,7 +244,7 @@ impl Lane {
     /// When the window has room for another request.
     fn room_at(&mut self, now: f64) -> f64 {
         let Some(window) = self.window.filter(|window| !window.guessed) else { return now };
-        let (used, next) = self.slots.within(now, window.length);
+        let (used, next) = self.slots.within(now, window.length, window.kind.counted());
         if used + self.unit / 2.0 <= self.rate * window.length { now } else { next }
     }
 
@@ -252,7 +255,7 @@ impl Lane {
 
     fn pace(&mut self, now: f64) -> f64 {
         let Some(window) = self.window else { return self.rate };
-        let (used, _) = self.slots.within(now, window.length);
+        let (used, _) = self.slots.within(now, window.length, window.kind.counted());
         let behind = 1.0 - used / (self.rate * window.length);
         if self.charged.is_some() {
             // What was missed comes back as a gap a window later. Caught up with evenly, it fades.

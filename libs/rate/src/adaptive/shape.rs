@@ -4,11 +4,14 @@
 //! admitted in one length of the window before, and never more in between. Where the window slides, room comes back
 //! when the oldest of it is one length old: each closure is the echo of an earlier pause. Where it starts anew at even
 //! intervals, it opens at whole multiples of its length. Lengths are whole seconds, up to a minute.
+//!
+//! Some providers count what they refuse as well. In a window that starts anew that changes nothing, but one that slides
+//! then holds all that was sent: it is as full as at other times when the first request is refused, and fuller after that.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use super::slots::{History, SLOT};
+use super::slots::{Counted, History, SLOT, Tally};
 
 /// The longest length that is looked at, in seconds.
 pub(super) const LONGEST: usize = 60;
@@ -37,12 +40,14 @@ const ALMOST: f64 = 1.5;
 /// ... and for a usual length.
 const USUAL_EXACT: f64 = 0.08;
 const USUAL_ALMOST: f64 = 3.0;
+/// That refused requests count is believed if it explains the times with less than this share of the error.
+const CLEARLY: f64 = 0.6;
 
 /// The steps in which a sliding window is looked at, in seconds.
 const STEP: f64 = 0.5;
 
-/// What was admitted in the last 0, 1, 2 ... 60 seconds before some moment.
-type Past = [f64; LONGEST + 1];
+/// What was sent in the last 0, 1, 2 ... 60 seconds before some moment.
+type Past = [Tally; LONGEST + 1];
 
 /// A window that was used up.
 #[derive(Clone, Copy, Debug)]
@@ -54,20 +59,33 @@ pub(super) struct UsedUp {
     pub(super) opened_at: f64,
 }
 
-/// The same with what was admitted before each of these moments.
+/// The same with what was sent before each of these moments.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     used_up: UsedUp,
+    /// What was refused in the slot of the first refusal, which is within what was sent before it.
+    refused_first: f64,
     before_shut: Past,
     before_refused: Past,
     before_opened: Past,
+}
+
+/// How a window opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It starts anew at even intervals. What is refused in between makes no difference.
+    Even,
+    /// It slides: as what was admitted grows too old.
+    Sliding,
+    /// It slides, and what was refused counts in it as well.
+    Strict,
 }
 
 /// A window's length in seconds, and how it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) seconds: usize,
-    pub(super) slides: bool,
+    pub(super) kind: Kind,
 }
 
 /// The last times at which the limit was used up, oldest first.
@@ -82,9 +100,11 @@ impl Explained {
             self.times.pop_front();
         }
         let until = used_up.last_refused + SLOT;
+        let shut = used_up.first_refused + SLOT;
         self.times.push_back(Seen {
             used_up,
-            before_shut: past(history, used_up.first_refused + SLOT, used_up.first_refused + SLOT),
+            refused_first: history.between(used_up.first_refused, shut).refused,
+            before_shut: past(history, shut, shut),
             before_refused: past(history, until, until),
             before_opened: past(history, used_up.opened_at + MOMENT, used_up.opened_at.max(until)),
         });
@@ -114,10 +134,10 @@ impl Explained {
     pub(super) fn quickest(&self, unit: f64) -> usize {
         let Some(newest) = self.times.back() else { return LONGEST };
         let closed = newest.used_up.last_refused - newest.used_up.first_refused;
-        if newest.before_opened[LONGEST] < FEW * unit {
+        if newest.before_opened[LONGEST].admitted() < FEW * unit {
             return USUAL.into_iter().find(|seconds| number(*seconds) >= closed).unwrap_or(LONGEST);
         }
-        let rate = |seconds: usize| newest.before_opened[seconds] / number(seconds);
+        let rate = |seconds: usize| newest.before_opened[seconds].admitted() / number(seconds);
         let possible = (1..=LONGEST).filter(|seconds| number(*seconds) >= closed);
         possible.max_by(|one, other| rate(*one).total_cmp(&rate(*other))).unwrap_or(LONGEST)
     }
@@ -134,15 +154,21 @@ impl Explained {
             return None;
         }
         let times: Vec<&Seen> = self.times.range(self.times.len() - count..).collect();
-        if let Some(present) =
-            present.filter(|present| present.error(&times, history, unit, CONTRADICTION).is_some())
-        {
-            return Some(present);
+        let present = present.filter(|shape| shape.error(&times, history, unit, CONTRADICTION).is_some());
+        if present.is_some() {
+            return present;
         }
-        let all = (1..=LONGEST).flat_map(|seconds| [false, true].map(|slides| Shape { seconds, slides }));
-        let explaining = all.filter_map(|shape| Some((shape, shape.error(&times, history, unit, 1.0)?)));
-        let explaining: Vec<_> = explaining.collect();
-        let least = explaining.iter().map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
+        let explaining = |kinds: &[Kind]| -> Vec<(Shape, f64)> {
+            let shapes = (1..=LONGEST).flat_map(|seconds| kinds.iter().map(move |kind| (seconds, *kind)));
+            let shapes = shapes.map(|(seconds, kind)| Shape { seconds, kind });
+            shapes.filter_map(|shape| Some((shape, shape.error(&times, history, unit, 1.0)?))).collect()
+        };
+        let strict = explaining(&[Kind::Strict]);
+        let lenient = explaining(&[Kind::Even, Kind::Sliding]);
+        // Where hardly anything was refused, both kinds that slide explain the times, and few providers are strict.
+        let least = |of: &[(Shape, f64)]| of.iter().map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
+        let explaining = if least(&strict) < CLEARLY * least(&lenient) { strict } else { lenient };
+        let least = least(&explaining);
         // Of several windows after one another, which explain what one does, the shortest.
         let rank = |(shape, error): &(Shape, f64)| (shape.seconds, *error);
         let shortest = |exact: f64, usual: bool| {
@@ -155,11 +181,24 @@ impl Explained {
     }
 }
 
+impl Kind {
+    pub(super) fn slides(self) -> bool {
+        self != Self::Even
+    }
+
+    pub(super) fn counted(self) -> Counted {
+        match self {
+            Self::Even | Self::Sliding => Counted::Admitted,
+            Self::Strict => Counted::All,
+        }
+    }
+}
+
 impl Shape {
     /// A length in seconds.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most a minute")]
-    pub(super) fn of(length: f64, slides: bool) -> Self {
-        Self { seconds: (length.round() as usize).min(LONGEST), slides }
+    pub(super) fn of(length: f64, kind: Kind) -> Self {
+        Self { seconds: (length.round() as usize).min(LONGEST), kind }
     }
 
     pub(super) fn length(self) -> f64 {
@@ -184,10 +223,10 @@ impl Shape {
         {
             return None;
         }
-        let held = if self.slides {
-            self.echoes(times, history, unit, slack)
-        } else {
-            self.repeats(times, history, unit, slack)
+        let held = match self.kind {
+            Kind::Even => self.repeats(times, history, unit, slack),
+            Kind::Sliding => self.echoes(times, history, unit, slack),
+            Kind::Strict => self.strictly_echoes(times, history, unit, slack),
         };
         let Held { amount, gap, doubt } = held?;
         ((amount >= LEAST * unit || slack > 1.0) && gap <= slack * (ROUNDING * unit + TOLERANCE * amount))
@@ -196,7 +235,7 @@ impl Shape {
 
     /// What a sliding window of this length held whenever it refused, if it was never fuller.
     fn echoes(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<Held> {
-        let held = |past: &Past| past[self.seconds];
+        let held = |past: &Past| past[self.seconds].admitted();
         let full = times.iter().flat_map(|time| [held(&time.before_shut), held(&time.before_refused)]);
         let (least, most) =
             full.fold((f64::INFINITY, 0.0_f64), |(least, most), held| (least.min(held), most.max(held)));
@@ -212,6 +251,26 @@ impl Shape {
         ((opened || slack > 1.0) && !fuller()).then_some(full)
     }
 
+    /// The same where what was refused counts as well: as much had been sent whenever it began to refuse, not less until
+    /// it opened, and never more before anything that was admitted.
+    fn strictly_echoes(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<Held> {
+        let held = |past: &Past| past[self.seconds].sent;
+        let full = times.iter().map(|time| held(&time.before_shut) - time.refused_first);
+        let (least, most) =
+            full.fold((f64::INFINITY, 0.0_f64), |(least, most), held| (least.min(held), most.max(held)));
+        let allowed = slack * (ROUNDING * unit + TOLERANCE * most);
+        let stayed_full = times.iter().all(|time| held(&time.before_refused) > least - allowed);
+        let opened = times.iter().all(|time| {
+            time.used_up.opened_at <= time.used_up.last_refused || held(&time.before_opened) < most + allowed
+        });
+        let newest = times.last()?.used_up;
+        let fuller = || {
+            let until = newest.opened_at.max(newest.last_refused);
+            history.most_admitted_after(self.length(), until) > most + allowed
+        };
+        (stayed_full && opened && !fuller()).then_some(Held { amount: most, gap: most - least, doubt: 0.0 })
+    }
+
     /// What windows of this length, one after the other, held when they were used up, if none held more.
     fn repeats(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<Held> {
         let (newest, earlier) = times.split_last()?;
@@ -224,8 +283,11 @@ impl Shape {
             passed >= 1.0 && passed * length >= soonest
         });
         // ... and so it began at some time a length before that.
-        let least = times.iter().map(|time| time.before_opened[self.seconds]).fold(0.0, f64::max);
-        let most = times.iter().map(|time| time.before_refused[self.seconds]).fold(f64::INFINITY, f64::min);
+        let least = times.iter().map(|time| time.before_opened[self.seconds].admitted()).fold(0.0, f64::max);
+        let most = times
+            .iter()
+            .map(|time| time.before_refused[self.seconds].admitted())
+            .fold(f64::INFINITY, f64::min);
         let held = Held {
             amount: least.max(most),
             gap: (least - most).max(0.0),
@@ -267,10 +329,20 @@ mod tests {
 
     /// Uses up a limiter again and again, faster each time, and asks twice a second whether it is open again. What
     /// explains the first times that it was used up?
-    fn explained(times: usize, mut admits: impl FnMut(f64) -> bool) -> (Explained, Option<Shape>) {
+    fn explained(times: usize, admits: impl FnMut(f64) -> bool) -> (Explained, Option<Shape>) {
+        explained_at(times, 0.2, 0.5, admits)
+    }
+
+    /// The same with so many seconds between two requests at first, and between two that ask.
+    fn explained_at(
+        times: usize,
+        mut every: f64,
+        asks_every: f64,
+        mut admits: impl FnMut(f64) -> bool,
+    ) -> (Explained, Option<Shape>) {
         let (mut slots, mut explained, mut shape) = (Slots::new(), Explained::default(), None);
         let (mut first_refused, mut last_refused) = (None, 0.0);
-        let (mut now, mut every) = (0.0, 0.2);
+        let mut now = 0.0;
         while explained.times.len() < times && now < 600.0 {
             slots.sent(now, 1.0);
             if !admits(now) {
@@ -283,7 +355,7 @@ mod tests {
                 shape = explained.shape(&history, 1.0, None, 2).or(shape);
                 every *= 0.8;
             }
-            now += if first_refused.is_some() { 0.5 } else { every };
+            now += if first_refused.is_some() { asks_every } else { every };
         }
         (explained, shape)
     }
@@ -313,17 +385,37 @@ mod tests {
     #[test]
     fn a_window_that_starts_anew_is_as_long_as_its_openings_are_apart() {
         let (_, shape) = explained(3, fixed(29.0, 80));
-        assert_eq!(shape, Some(Shape { seconds: 29, slides: false }));
+        assert_eq!(shape, Some(Shape { seconds: 29, kind: Kind::Even }));
         let (_, shape) = explained(3, fixed(10.0, 30));
-        assert_eq!(shape, Some(Shape { seconds: 10, slides: false }));
+        assert_eq!(shape, Some(Shape { seconds: 10, kind: Kind::Even }));
     }
 
     #[test]
     fn a_sliding_window_opens_when_the_oldest_of_it_is_as_old() {
         let (_, shape) = explained(2, sliding(17.0, 40));
-        assert_eq!(shape, Some(Shape { seconds: 17, slides: true }));
+        assert_eq!(shape, Some(Shape { seconds: 17, kind: Kind::Sliding }));
         let (_, shape) = explained(2, sliding(60.0, 150));
-        assert_eq!(shape, Some(Shape { seconds: 60, slides: true }));
+        assert_eq!(shape, Some(Shape { seconds: 60, kind: Kind::Sliding }));
+    }
+
+    /// A sliding window in which what it refuses counts as well.
+    fn strict(seconds: f64, limit: u32) -> impl FnMut(f64) -> bool {
+        let mut log = VecDeque::new();
+        move |now| {
+            log.retain(|at| now - at < seconds);
+            log.push_back(now);
+            log.len() <= usize::try_from(limit).unwrap()
+        }
+    }
+
+    #[test]
+    fn where_refused_requests_count_in_a_sliding_window_it_shows() {
+        for (seconds, limit) in [(9, 379), (44, 70), (55, 75)] {
+            let length = f64::from(seconds);
+            let spacing = length / f64::from(limit);
+            let (_, shape) = explained_at(2, 0.6 * spacing, 2.0 * spacing, strict(length, limit));
+            assert_eq!(shape, Some(Shape::of(length, Kind::Strict)));
+        }
     }
 
     #[test]
@@ -336,7 +428,7 @@ mod tests {
 
     #[test]
     fn no_window_is_shut_for_longer_than_it_is_long() {
-        let minute = Shape::of(60.0, true);
+        let minute = Shape::of(60.0, Kind::Sliding);
         assert!(minute.can_be_shut_for(59.0) && !Shape { seconds: 34, ..minute }.can_be_shut_for(35.0));
     }
 }

@@ -13,9 +13,9 @@ pub(super) struct Slots {
     ring: Box<[Slot]>,
     /// The number of the newest slot since the learner's clock began.
     newest: u64,
-    /// The oldest slot that counts as within the window, and what was admitted from it on.
+    /// The oldest slot that counts as within the window, and what was sent from it on.
     within_from: u64,
-    within: f64,
+    within: Tally,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,13 +31,36 @@ pub(super) struct Tally {
     pub(super) refused: f64,
 }
 
-impl Slot {
-    fn admitted(self) -> f64 {
-        f64::from(self.sent) - f64::from(self.refused)
-    }
+/// What of the requests that were sent counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    Admitted,
+    /// Those that were refused as well.
+    All,
 }
 
 impl Tally {
+    fn add(&mut self, slot: Slot) {
+        self.sent += f64::from(slot.sent);
+        self.refused += f64::from(slot.refused);
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        self.sent -= f64::from(slot.sent);
+        self.refused -= f64::from(slot.refused);
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { sent: self.sent - before.sent, refused: self.refused - before.refused }
+    }
+
+    pub(super) fn counted(self, counted: Counted) -> f64 {
+        match counted {
+            Counted::Admitted => self.sent - self.refused,
+            Counted::All => self.sent,
+        }
+    }
+
     pub(super) fn admitted(self) -> f64 {
         (self.sent - self.refused).max(0.0)
     }
@@ -50,7 +73,12 @@ impl Tally {
 
 impl Slots {
     pub(super) fn new() -> Self {
-        Self { ring: vec![Slot::default(); SLOTS].into_boxed_slice(), newest: 0, within_from: 0, within: 0.0 }
+        Self {
+            ring: vec![Slot::default(); SLOTS].into_boxed_slice(),
+            newest: 0,
+            within_from: 0,
+            within: Tally::default(),
+        }
     }
 
     /// The same history in another unit, of which each of these units takes `factor`.
@@ -69,21 +97,21 @@ impl Slots {
         self.change(at, |slot| slot.sent += narrow(units));
     }
 
-    /// What was admitted in the last `window` seconds, and when the next of it will be older than that.
-    pub(super) fn within(&mut self, now: f64, window: f64) -> (f64, f64) {
+    /// What counts of the last `window` seconds, and when the next of it will be older than that.
+    pub(super) fn within(&mut self, now: f64, window: f64, counted: Counted) -> (f64, f64) {
         self.advance(number(now));
         let first = number(now - window).max(self.newest.saturating_sub(SLOTS as u64 - 1));
         if first < self.within_from || self.newest - self.within_from >= SLOTS as u64 {
-            self.within = self.tally(now - window, now + 2.0 * SLOT).admitted();
+            self.within = self.tally(now - window, now + 2.0 * SLOT);
             self.within_from = first;
         }
         while self.within_from < first {
             let slot = self.ring[index(self.within_from)];
-            self.within -= slot.admitted();
+            self.within.remove(slot);
             self.within_from += 1;
         }
         let next = (self.within_from..=self.newest).find(|number| self.ring[index(*number)].sent > 0.0);
-        (self.within, next.map_or(now, |number| end(number) + window))
+        (self.within.counted(counted), next.map_or(now, |number| end(number) + window))
     }
 
     /// Something that was sent then turned out to weigh this much more, or less.
@@ -100,11 +128,12 @@ impl Slots {
         let number = number(at);
         let within = number >= self.within_from;
         let Some(slot) = self.slot(number) else { return };
-        let before = slot.admitted();
+        let before = *slot;
         change(slot);
-        let difference = slot.admitted() - before;
+        let after = *slot;
         if within {
-            self.within += difference;
+            self.within.add(after);
+            self.within.remove(before);
         }
     }
 
@@ -114,9 +143,7 @@ impl Slots {
         let (first, end) = (number(from).max(oldest), number(until).min(self.newest + 1));
         let mut tally = Tally::default();
         for number in first..end {
-            let slot = self.ring[index(number)];
-            tally.sent += f64::from(slot.sent);
-            tally.refused += f64::from(slot.refused);
+            tally.add(self.ring[index(number)]);
         }
         tally
     }
@@ -124,12 +151,11 @@ impl Slots {
     /// What was admitted until each slot ended, to be asked for many stretches at once.
     pub(super) fn history(&self) -> History {
         let oldest = self.newest.saturating_sub(SLOTS as u64 - 1);
-        let admitted = (oldest..=self.newest).scan(0.0, |sum, number| {
-            let slot = self.ring[index(number)];
-            *sum += slot.admitted();
+        let sums = (oldest..=self.newest).scan(Tally::default(), |sum, number| {
+            sum.add(self.ring[index(number)]);
             Some(*sum)
         });
-        History { oldest, admitted: std::iter::once(0.0).chain(admitted).collect() }
+        History { oldest, sums: std::iter::once(Tally::default()).chain(sums).collect() }
     }
 
     fn advance(&mut self, to: u64) {
@@ -147,36 +173,64 @@ impl Slots {
     }
 }
 
-/// What was admitted, as sums from the oldest slot on.
+/// What was sent, as sums from the oldest slot on.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     oldest: u64,
     /// Before each slot, and after the last.
-    admitted: Vec<f64>,
+    sums: Vec<Tally>,
 }
 
 impl History {
-    /// What was admitted from one moment until before another.
-    pub(super) fn between(&self, from: f64, until: f64) -> f64 {
-        self.before(until) - self.before(from)
+    /// What was sent from one moment until before another.
+    pub(super) fn between(&self, from: f64, until: f64) -> Tally {
+        self.before(until).since(self.before(from))
     }
 
     /// The most that was admitted in any stretch of this length, of those that lie `step` seconds apart up to `until`.
     pub(super) fn most_within(&self, length: f64, until: f64, step: f64) -> f64 {
         let ends = (0..).map(|count| until - f64::from(count) * step);
         let ends = ends.take_while(|end| number(end - length) > self.oldest && *end >= length);
-        ends.map(|end| self.between(end - length, end)).fold(0.0, f64::max)
+        ends.map(|end| self.between(end - length, end).admitted()).fold(0.0, f64::max)
+    }
+
+    /// The most that was sent in any stretch of this length that ends with something that was admitted, up to `until`.
+    pub(super) fn most_admitted_after(&self, length: f64, until: f64) -> f64 {
+        let slots = slots_in(length);
+        let last = self.index(until);
+        let ends = (slots..last).filter(|index| {
+            let slot = self.sums[index + 1].since(self.sums[*index]);
+            slot.sent > 0.0 && slot.refused <= 0.0
+        });
+        ends.map(|index| self.sums[index + 1].since(self.sums[index + 1 - slots]).sent).fold(0.0, f64::max)
+    }
+
+    /// The first slot of these in which something was refused.
+    pub(super) fn first_refused(&self, from: f64, until: f64) -> Option<f64> {
+        let mut slots = self.index(from)..self.index(until);
+        let first = slots.find(|index| self.sums[index + 1].since(self.sums[*index]).refused > 0.0)?;
+        Some(end(self.oldest + first as u64) - SLOT)
     }
 
     /// When the newest slot ends.
     pub(super) fn end(&self) -> f64 {
-        end(self.oldest + self.admitted.len() as u64 - 2)
+        end(self.oldest + self.sums.len() as u64 - 2)
     }
 
-    fn before(&self, at: f64) -> f64 {
-        let slots = usize::try_from(number(at).saturating_sub(self.oldest)).unwrap_or(usize::MAX);
-        self.admitted[slots.min(self.admitted.len() - 1)]
+    fn before(&self, at: f64) -> Tally {
+        self.sums[self.index(at)]
     }
+
+    fn index(&self, at: f64) -> usize {
+        let slots = usize::try_from(number(at).saturating_sub(self.oldest)).unwrap_or(usize::MAX);
+        slots.min(self.sums.len() - 1)
+    }
+}
+
+/// How many slots make up so many seconds.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most a minute")]
+fn slots_in(seconds: f64) -> usize {
+    (seconds / SLOT).round() as usize
 }
 
 /// When a slot ends.
@@ -209,8 +263,8 @@ mod tests {
     fn a_history_in_another_unit_is_summed_up_in_that_unit() {
         let mut slots = Slots::new();
         (0..10).for_each(|second| slots.sent(f64::from(second), 1.0));
-        assert!((slots.within(10.0, 60.0).0 - 10.0).abs() < 1e-9);
-        assert!((slots.scaled(300.0).within(10.0, 60.0).0 - 3_000.0).abs() < 1e-3);
+        assert!((slots.within(10.0, 60.0, Counted::Admitted).0 - 10.0).abs() < 1e-9);
+        assert!((slots.scaled(300.0).within(10.0, 60.0, Counted::Admitted).0 - 3_000.0).abs() < 1e-3);
     }
 
     #[test]
@@ -219,8 +273,11 @@ mod tests {
         slots.sent(1.0, 5.0);
         slots.correct(1.0, -8.0);
         slots.sent(2.0, 3.0);
-        assert!((slots.within(3.0, 10.0).0 - 3.0).abs() < 1e-9, "nothing weighs less than nothing");
-        assert!(slots.within(13.0, 10.0).0.abs() < 1e-9);
+        assert!(
+            (slots.within(3.0, 10.0, Counted::Admitted).0 - 3.0).abs() < 1e-9,
+            "nothing weighs less than nothing"
+        );
+        assert!(slots.within(13.0, 10.0, Counted::Admitted).0.abs() < 1e-9);
     }
 
     #[test]
@@ -228,7 +285,24 @@ mod tests {
         let mut slots = Slots::new();
         (0..400).for_each(|second| slots.sent(f64::from(second), 1.0));
         let history = slots.history();
-        assert!((history.between(300.0, 350.0) - 50.0).abs() < 1e-9);
+        assert!((history.between(300.0, 350.0).admitted() - 50.0).abs() < 1e-9);
         assert!((history.most_within(10.0, history.end(), 0.5) - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_refused_counts_if_it_is_to() {
+        let mut slots = Slots::new();
+        (0..100).for_each(|second| slots.sent(f64::from(second), 1.0));
+        (50..60).for_each(|second| slots.refused(f64::from(second), 1.0));
+        assert!((slots.within(99.0, 59.5, Counted::Admitted).0 - 50.0).abs() < 1e-9);
+        assert!((slots.within(99.0, 59.5, Counted::All).0 - 60.0).abs() < 1e-9);
+        let history = slots.history();
+        assert!((history.first_refused(40.0, 99.0).unwrap() - 50.0).abs() < 1e-9);
+        assert_eq!(history.first_refused(60.5, 99.0), None);
+        slots.sent(55.5, 5.0);
+        slots.refused(55.5, 5.0);
+        let history = slots.history();
+        assert!((history.most_admitted_after(3.0, 58.0) - 3.0).abs() < 1e-9, "only refusals follow the five");
+        assert!((history.most_admitted_after(10.0, 99.0) - 15.0).abs() < 1e-9);
     }
 }

@@ -1,6 +1,6 @@
 //! A limit that counts in a window of time: it refuses everything once it is used up, until the window is over.
 
-use super::shape::Shape;
+use super::shape::{Kind, Shape};
 
 /// What a minute is in seconds, the longest window that is known of.
 pub(super) const MINUTE: f64 = 60.0;
@@ -18,8 +18,7 @@ pub(super) struct Window {
     pub(super) since: f64,
     /// Its length is a guess: it is used up as fast as possible, to see how long it is.
     pub(super) guessed: bool,
-    /// It opens as what was sent a window ago grows too old, not at even intervals.
-    pub(super) slides: bool,
+    pub(super) kind: Kind,
     /// When it was last seen to open, if it does at even intervals.
     pub(super) opening: Option<Opening>,
     /// Since when more than it held is being sent.
@@ -37,7 +36,7 @@ pub(super) struct Opening {
 
 impl Window {
     pub(super) fn shape(self) -> Shape {
-        Shape::of(self.length, self.slides)
+        Shape::of(self.length, self.kind)
     }
 
     /// When it will open next, as far as that is known: in the middle of what is possible, to know it better.

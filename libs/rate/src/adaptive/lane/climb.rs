@@ -149,7 +149,7 @@ impl Lane {
         let period = self.period().max(self.recovery(held) / USED_UP_SHARE);
         let Some(window) = &mut self.window else { return };
         // A window that opens at even intervals is used up at its end only, so a whole one is probed.
-        let (hold, probe) = if window.slides {
+        let (hold, probe) = if window.kind.slides() {
             (period.max(SLIDING_HOLD), SLIDING_PROBE.min(window.length + LATE))
         } else {
             ((period / window.length).round().max(1.0) * window.length, window.length + LATE)
@@ -158,8 +158,8 @@ impl Lane {
         match window.probing {
             None if clean > hold => window.probing = Some(now),
             Some(since) if window.searching.is_none() && now > since + probe => {
-                let (used, _) = self.slots.within(now, window.length);
-                let proof = if window.slides { SLIDING_PROOF } else { PROOF };
+                let (used, _) = self.slots.within(now, window.length, window.kind.counted());
+                let proof = if window.kind.slides() { SLIDING_PROOF } else { PROOF };
                 if used >= proof * window.held * window.length + self.unit {
                     window.searching = Some(now);
                 }

@@ -1,8 +1,8 @@
 //! A lane that is shut, and what its reopening says.
 
-use super::super::shape::{LONGEST, Shape, UsedUp};
+use super::super::shape::{Kind, LONGEST, Shape, UsedUp};
 use super::super::shut::Shut;
-use super::super::slots::SLOT;
+use super::super::slots::{Counted, SLOT};
 use super::super::turn::{Turn, Why};
 use super::super::window::{MINUTE, Opening, Window};
 use super::{Lane, Reopened, Stage};
@@ -101,7 +101,7 @@ impl Lane {
             };
         }
         let length = if closed_for > SHORT_CLOSURE { MINUTE } else { SHORT };
-        let held = self.held_in(length);
+        let held = self.held_in(length, Counted::Admitted);
         let explained = WINDOW_CLOSURE + 2.0 * self.unit / held + self.recovery(held);
         let is_window = (explained..=LONGEST_CLOSURE).contains(&closed_for);
         if self.charged.is_some() {
@@ -150,7 +150,7 @@ impl Lane {
 
     /// It is a sliding minute, which is used up.
     pub(super) fn slide(&mut self, now: f64) {
-        self.measure(now, Shape { seconds: LONGEST, slides: true }, true, None);
+        self.measure(now, Shape { seconds: LONGEST, kind: Kind::Sliding }, true, None);
         self.regime_since = now;
     }
 
@@ -199,7 +199,12 @@ impl Lane {
     }
 
     /// What was admitted until the window was used up, in units a second: all that counted at the last refusal.
-    pub(super) fn held_in(&self, length: f64) -> f64 {
+    pub(super) fn held_in(&self, length: f64, counted: Counted) -> f64 {
+        if counted == Counted::All {
+            // Up to the first that found no room: those after it counted without being let in.
+            let held = self.slots.tally(self.used_up_at - length, self.used_up_at).sent;
+            return held.max(self.unit) / length;
+        }
         let until = self.refused_at + SLOT;
         // Where requests are rare, the oldest that counted went out just a length before.
         let from = if self.spacing() > 2.0 * SLOT { self.refused_at - length } else { until - length };
@@ -213,7 +218,11 @@ impl Lane {
     /// A window was used up by a request that was sent at `shut_at`, and opened again: goes on with what it held.
     pub(super) fn used_up(&mut self, now: f64, shut_at: f64, refused_at: f64, opened_at: f64) {
         let history = self.slots.history();
-        self.explained.add(UsedUp { first_refused: shut_at, last_refused: refused_at, opened_at }, &history);
+        // Refusals do not arrive in the order in which they were sent.
+        let soonest = shut_at - self.delay.until_known();
+        self.used_up_at = history.first_refused(soonest, shut_at).unwrap_or(shut_at);
+        let used_up = UsedUp { first_refused: self.used_up_at, last_refused: refused_at, opened_at };
+        self.explained.add(used_up, &history);
         let known = self.window.filter(|window| !window.guessed).map(Window::shape);
         let count = if known.is_some() { 3 } else { 2 };
         let explanation = self.explained.shape(&history, self.unit, known, count);
@@ -222,8 +231,8 @@ impl Lane {
             known.filter(|known| self.unexplained < DOUBTFUL && known.can_be_shut_for(refused_at - shut_at));
         let (shape, guessed) = match explanation.or(known) {
             Some(shape) => (shape, false),
-            None if self.unexplained > 1 => (Shape { seconds: LONGEST, slides: true }, false),
-            None => (Shape { seconds: self.explained.quickest(self.unit), slides: false }, true),
+            None if self.unexplained > 1 => (Shape { seconds: LONGEST, kind: Kind::Sliding }, false),
+            None => (Shape { seconds: self.explained.quickest(self.unit), kind: Kind::Even }, true),
         };
         let opening = Some(Opening { after: refused_at, by: opened_at }).filter(|_| opened_at > refused_at);
         let known = self.window.filter(|window| window.shape() == shape).and_then(|window| window.opening);
@@ -231,13 +240,13 @@ impl Lane {
             (Some(known), Some(opening)) => Some(opening.also(known, shape.length())),
             (known, opening) => opening.or(known),
         };
-        self.measure(now, shape, guessed, opening.filter(|_| !guessed && !shape.slides));
+        self.measure(now, shape, guessed, opening.filter(|_| !guessed && !shape.kind.slides()));
     }
 
     /// Goes on with what the window was just seen to hold.
     pub(super) fn measure(&mut self, now: f64, shape: Shape, guessed: bool, opening: Option<Opening>) {
         let length = shape.length();
-        let held = self.held_in(length);
+        let held = self.held_in(length, shape.kind.counted());
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
         let since = same.map_or(now, |window| window.since);
         self.ceiling = Some(held);
@@ -246,7 +255,7 @@ impl Lane {
             held,
             guessed,
             since,
-            slides: shape.slides,
+            kind: shape.kind,
             opening,
             probing: None,
             searching: None,

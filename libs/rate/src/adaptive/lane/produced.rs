@@ -4,7 +4,8 @@
 //! still being produced draws on it meanwhile. So nothing is sent until a single request passes, and the limit is not
 //! what was admitted, but what was [charged](super::super::charged) since the allowance was last used up.
 
-use super::super::shape::Shape;
+use super::super::shape::{Kind, Shape};
+use super::super::slots::Counted;
 use super::super::turn::Turn;
 use super::super::window::{MINUTE, Opening, Window};
 use super::closing::{SHORT, SHORT_CLOSURE};
@@ -44,7 +45,7 @@ impl Lane {
         if let Some(window) = self.window {
             // More was charged within the window than it holds, and little since it was used up: it is a bucket that was
             // full before.
-            let held = self.held_in(window.length);
+            let held = self.held_in(window.length, Counted::Admitted);
             if held < MORE * window.held || measured.rate > LOWER * window.held {
                 return turn;
             }
@@ -72,13 +73,13 @@ impl Lane {
         let known = self.window.map(Window::shape);
         let seconds = if closed_for > SHORT_CLOSURE { MINUTE } else { known.map_or(SHORT, Shape::length) };
         let early = self.window.and_then(|window| window.opens_at(shut_at)).map(|at| at - opened_at);
-        let slides = match early {
-            Some(early) if early.abs() < EVEN => false,
-            Some(early) if early > EVEN => true,
-            _ => known.is_some_and(|shape| shape.slides),
+        let kind = match early {
+            Some(early) if early.abs() < EVEN => Kind::Even,
+            Some(early) if early > EVEN => Kind::Sliding,
+            _ => known.map_or(Kind::Even, |shape| shape.kind),
         };
         let opening = Opening { after: opened_at, by: opened_at };
-        self.measure(now, Shape::of(seconds, slides), false, Some(opening));
+        self.measure(now, Shape::of(seconds, kind), false, Some(opening));
     }
 
     /// A window that is used up before half of its length is over, or with hardly anything used, is a longer one.

@@ -187,7 +187,7 @@ impl Lane {
 
     /// Whether it is a window that is known to slide, and was seen to lately.
     fn slides(&self) -> bool {
-        self.window.is_some_and(|window| window.slides && !window.guessed) && self.explained.closed()
+        self.window.is_some_and(|window| window.kind.slides() && !window.guessed) && self.explained.closed()
     }
 
     /// Refused for the first time in a while by a window that is known to slide: what is in it is known as well, and
