@@ -42,6 +42,7 @@ pub enum Action {
     Compose,
     Delete,
     Lock,
+    Sign,
 }
 
 impl fmt::Display for Action {
@@ -55,6 +56,7 @@ impl fmt::Display for Action {
             Self::Compose => "compose",
             Self::Delete => "delete",
             Self::Lock => "lock",
+            Self::Sign => "sign a URL of",
         })
     }
 }

@@ -7,6 +7,7 @@
 //! | `object` | what the service tells of an object, and what a written one is given |
 //! | `read`, `write`, `compose`, `list`, `delete` | the operations |
 //! | `input` | [`GsInput`]: an object that is read by one long request |
+//! | `signed` | [`GsSigner`]: URLs for others |
 //!
 //! Bytes go over REST, everything else over gRPC: so does the client library. A write is attempted once and then
 //! settled (`settle`), since its caller repeats and paces writes; what changes nothing is repeated here a few
@@ -20,6 +21,7 @@ mod input;
 mod list;
 mod object;
 mod read;
+mod signed;
 mod write;
 
 use std::ops::Range;
@@ -31,6 +33,7 @@ use bytes::Bytes;
 
 pub use self::bucket::{GsBucket, GsSettings};
 pub use self::input::GsInput;
+pub use self::signed::GsSigner;
 use crate::Result;
 use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;

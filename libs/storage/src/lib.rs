@@ -7,6 +7,7 @@
 //! | [`file`](mod@file) | [`FileStore`]: a folder as a store, with real generations |
 //! | [`gs`] | [`GsStore`], [`GsInput`]: Google Cloud Storage |
 //! | [`s3`] | [`S3Store`], [`S3Input`]: a bucket of Amazon S3, or of a service that speaks like it |
+//! | [`signed`] | [`SignedUrls`]: URLs with which others read or write one object for some time |
 //! | [`run_lock`] | [`RunLock`]: one `penstock run` at a time over one folder |
 //! | [`input`], [`reader`] | [`Input`]: a job's input, pinned to a generation, and its sequential readers |
 //! | [`location`], [`open`] | [`Location`]: where something is, as a user says it, and the way from there to a backend |
@@ -34,20 +35,22 @@ pub mod open;
 pub mod reader;
 pub mod run_lock;
 pub mod s3;
+pub mod signed;
 pub mod store;
 
 pub use error::{Action, ErrorKind, StorageError};
 pub use file::FileStore;
 pub use generation::{Checksum, Generation, ObjectMeta};
-pub use gs::{GsBucket, GsInput, GsSettings, GsStore};
+pub use gs::{GsBucket, GsInput, GsSettings, GsSigner, GsStore};
 pub use input::{FileInput, Input};
 pub use location::{BucketPath, Cloud, InvalidLocation, Location};
 pub use memory::MemoryStore;
 pub use name::{InvalidName, ObjectName};
-pub use open::{open_input, open_object, open_store};
+pub use open::{open_input, open_object, open_signer, open_store};
 pub use reader::{Chunks, InputReader};
 pub use run_lock::{Holder, RunLock, RunLockError};
 pub use s3::{S3Bucket, S3Input, S3Key, S3Settings, S3Store};
+pub use signed::{SignedRequest, SignedUpload, SignedUrls};
 pub use store::{Page, Store};
 
 /// What every operation of this crate returns.

@@ -8,9 +8,11 @@ use bytes::Bytes;
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::file::FileStore;
-use crate::gs::{GsBucket, GsInput, GsSettings, GsStore};
+use crate::gs::{GsBucket, GsInput, GsSettings, GsSigner, GsStore};
 use crate::input::{FileInput, Input};
 use crate::location::{BucketPath, Cloud, Location};
+use crate::s3::{S3Bucket, S3Input, S3Settings, S3Store};
+use crate::signed::SignedUrls;
 use crate::store::Store;
 
 /// The first bytes of what gzip has written (RFC 1952, section 2.3.1).
@@ -22,7 +24,7 @@ pub async fn open_store(location: &Location) -> Result<Arc<dyn Store>> {
         Location::Path(path) => Ok(Arc::new(FileStore::open(path).await?)),
         Location::Bucket(place) => match place.cloud() {
             Cloud::Gs => Ok(Arc::new(GsStore::open(gs(place).await?, place.path()).await?)),
-            Cloud::S3 => Err(not_there(place)),
+            Cloud::S3 => Ok(Arc::new(S3Store::open(s3(place)?, place.path()).await?)),
         },
     }
 }
@@ -35,10 +37,27 @@ pub async fn open_object(location: &Location) -> Result<Arc<dyn Input>> {
             let object = place.object().ok_or_else(|| no_object(place))?;
             match place.cloud() {
                 Cloud::Gs => Ok(Arc::new(GsInput::open(gs(place).await?, object.as_str()).await?)),
-                Cloud::S3 => Err(not_there(place)),
+                Cloud::S3 => Ok(Arc::new(S3Input::open(s3(place)?, object.as_str()).await?)),
             }
         }
     }
+}
+
+/// Opens what signs URLs of the object at `place`, and gives its key.
+pub fn open_signer(place: &BucketPath) -> Result<(Arc<dyn SignedUrls>, String)> {
+    let key = place.object().ok_or_else(|| no_object(place))?.to_string();
+    let signer: Arc<dyn SignedUrls> = match place.cloud() {
+        Cloud::Gs => {
+            let settings = gs_settings(|name| env::var(name).ok());
+            Arc::new(GsSigner::open(place.bucket(), settings.endpoint)?)
+        }
+        Cloud::S3 => Arc::new(s3(place)?),
+    };
+    Ok((signer, key))
+}
+
+fn s3(place: &BucketPath) -> Result<S3Bucket> {
+    S3Bucket::connect(&S3Settings::default(), place.bucket())
 }
 
 async fn gs(place: &BucketPath) -> Result<GsBucket> {
@@ -89,16 +108,6 @@ fn no_object(place: &BucketPath) -> StorageError {
         place,
         "it is a bucket and names no object in it",
         "write the object's name after the bucket's",
-    )
-}
-
-fn not_there(place: &BucketPath) -> StorageError {
-    StorageError::new(
-        ErrorKind::Invalid,
-        Action::Open,
-        place,
-        format!("{}:// cannot be used yet", place.cloud()),
-        "name a path of this machine or a gs:// bucket",
     )
 }
 

@@ -8,6 +8,7 @@
 //! | `object` | what stands beside the content: CRC32C, mark of the write, content type |
 //! | `answer` | what an answer means: kind and advice |
 //! | [`input`](S3Input) | an object as a job's input |
+//! | `signed` | URLs for others |
 //!
 //! A generation is an `ETag`, which for most objects is a digest of the content: equal bytes written again have the
 //! generation that they had. Whoever must tell two writes apart writes something of his own into each.
@@ -21,6 +22,7 @@ mod input;
 mod list;
 mod object;
 mod read;
+mod signed;
 mod write;
 
 use std::collections::HashMap;

@@ -5,6 +5,7 @@ mod faults;
 mod input;
 mod large;
 mod refusals;
+mod signed;
 
 use penstock_s3_double::S3Double;
 use penstock_storage::{ObjectName, S3Bucket, S3Key, S3Settings, S3Store};
