@@ -68,6 +68,8 @@ pub(crate) struct Adaptive {
     knee: Knee,
     /// How many jobs share the key, this one among them.
     jobs: f64,
+    /// Whether it was said yet what they send.
+    has_heard: bool,
     sent_at: f64,
     story: Story,
 }
@@ -112,6 +114,7 @@ impl Adaptive {
             amounts: Amounts::new(profile),
             knee: if searches { Knee::searching(most) } else { Knee::unbounded(most) },
             jobs: 1.0,
+            has_heard: false,
             sent_at: 0.0,
             story: Story::default(),
         }

@@ -143,15 +143,17 @@ impl Learner {
         self.note(now, words.unwrap_or_default());
     }
 
-    /// Requests per minute that this job sends, for those that share its key; none in a mode that does not share.
+    /// Requests per minute that this job sends, for those that share its key: nothing as long as it has not heard of
+    /// them. None in a mode that does not share.
     pub fn rate_rpm(&self) -> Option<f64> {
         match &self.policy {
             Policy::Fixed(_) | Policy::Aimd(_) => None,
-            Policy::Adaptive(adaptive) => Some(adaptive.rate_rpm()),
+            Policy::Adaptive(adaptive) => Some(adaptive.told_rpm()),
         }
     }
 
-    /// What another job may start from, per minute; of what was limited only.
+    /// What another job may start from, per minute: what all jobs on the key were found to be allowed together, of what
+    /// was limited only.
     pub fn found(&self) -> BTreeMap<Dimension, f64> {
         match &self.policy {
             Policy::Fixed(_) | Policy::Aimd(_) => BTreeMap::new(),

@@ -62,7 +62,8 @@ impl Sharing {
         document::write(FORMAT, self)
     }
 
-    /// A job says what it sends to a model; it says so again every `every`. What has expired is dropped.
+    /// A job says what it sends to a model; it says so again every `every`. What has expired is dropped. One that begins
+    /// anew, and sends nothing yet, counts with what it last said.
     pub fn tell(&mut self, model: &str, job: &str, rpm: f64, now_ms: u64, every: Duration) {
         self.drop_expired(now_ms);
         let tells_something = rpm == 0.0 || document::is_rate(rpm);
@@ -71,8 +72,11 @@ impl Sharing {
         }
         let lasts =
             u64::try_from(every.saturating_mul(INTERVALS).as_millis()).unwrap_or(u64::MAX).min(LONGEST_MS);
-        let entry = Entry { rpm, expires_ms: now_ms.saturating_add(lasts) };
-        self.models.entry(model.to_owned()).or_default().insert(job.to_owned(), entry);
+        let expires_ms = now_ms.saturating_add(lasts);
+        let jobs = self.models.entry(model.to_owned()).or_default();
+        let entry = jobs.entry(job.to_owned()).or_insert(Entry { rpm, expires_ms });
+        let rpm = if rpm > 0.0 { rpm } else { entry.rpm };
+        *entry = Entry { rpm, expires_ms };
         self.bound();
     }
 
@@ -159,6 +163,16 @@ mod tests {
         let mut left = sharing;
         left.leave("b");
         assert_eq!(left.of("m", "b", 20_000), shared(2, Some(450.0)));
+    }
+
+    #[test]
+    fn a_job_that_begins_anew_counts_with_what_it_last_said() {
+        let mut sharing = Sharing::default();
+        sharing.tell("m", "a", 900.0, 0, EVERY);
+        sharing.tell("m", "a", 0.0, 20_000, EVERY);
+        assert_eq!(sharing.of("m", "b", 40_000), shared(2, Some(450.0)));
+        sharing.tell("m", "a", 0.0, 90_000, EVERY);
+        assert_eq!(sharing.of("m", "b", 90_000), shared(2, None), "that was too long ago");
     }
 
     #[test]

@@ -17,19 +17,26 @@ impl Adaptive {
         self.lane(dimension).map_or(0.0, |lane| lane.rate() / unit * 60.0)
     }
 
+    /// The same for the other jobs on the key. One that has not heard of them yet counts as if it sent nothing: it has no
+    /// part of the limit yet, and how fast it starts says nothing about how much there is to divide.
+    pub(crate) fn told_rpm(&self) -> f64 {
+        if self.has_heard { self.rate_rpm() } else { 0.0 }
+    }
+
     /// The same as far as it was found out from refusals.
     pub(crate) fn learned_rpm(&self) -> Option<f64> {
         let (dimension, unit) = self.deciding();
         Some(self.lane(dimension)?.found()? / unit * 60.0)
     }
 
-    /// What was found out of each quantity that was limited, per minute. Where tokens were, as many requests as they let
-    /// through went well.
+    /// What was found out of each quantity that was limited, per minute, for all jobs on the key together. Where tokens
+    /// were, as many requests as they let through went well.
     pub(crate) fn found(&self) -> BTreeMap<Dimension, f64> {
         let tokens = self.tokens.iter().filter_map(|tokens| Some((tokens.dimension, tokens.lane.as_ref()?)));
         let found = tokens.filter_map(|(dimension, lane)| Some((dimension, lane.found()? * 60.0)));
         let requests = self.requests.found().map(|rate| rate * 60.0).or_else(|| self.learned_rpm());
-        found.chain(requests.map(|rpm| (Dimension::Requests, rpm))).collect()
+        let found = found.chain(requests.map(|rpm| (Dimension::Requests, rpm)));
+        found.map(|(dimension, part)| (dimension, part * self.jobs)).collect()
     }
 
     /// The least limit that the provider states and that is believed, in requests per minute.

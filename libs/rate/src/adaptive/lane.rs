@@ -81,6 +81,8 @@ pub(super) struct Lane {
     gentle_until: f64,
     /// The rate at which it was last refused, or that was last measured.
     ceiling: Option<f64>,
+    /// When the limit was last divided among more jobs, by which a part of it became known.
+    divided_at: f64,
     window: Option<Window>,
     explained: Explained,
     /// A cut went too deep, on purpose: up to the edge at once.
@@ -160,6 +162,7 @@ impl Lane {
             regime_since: now,
             gentle_until: f64::NEG_INFINITY,
             ceiling: None,
+            divided_at: f64::NEG_INFINITY,
             window: None,
             explained: Explained::default(),
             returning: false,

@@ -25,12 +25,19 @@ impl Adaptive {
     /// What the jobs on this key send together. Only the lane that decides follows them.
     pub(crate) fn shared(&mut self, now: Duration, shared: Shared) -> Words {
         let seconds = self.seconds(now);
-        self.jobs = f64::from(shared.jobs.get());
+        let jobs = f64::from(shared.jobs.get());
+        let kept = self.has_heard.then_some(self.jobs / jobs);
+        let is_divided_anew = jobs > self.jobs;
+        self.jobs = jobs;
+        self.has_heard = true;
         let mut turns = self.believe(now);
         let mean = shared.mean_rpm.filter(|mean| shared.jobs > NonZeroU32::MIN && is_rate(*mean));
         if let Some(mean) = mean {
             let (dimension, unit) = self.deciding();
-            let turn = self.lane_of(dimension).and_then(|lane| lane.share(seconds, mean / 60.0 * unit));
+            let part = mean / 60.0 * unit;
+            let turn = self.lane_of(dimension).and_then(|lane| {
+                if is_divided_anew { lane.divide(seconds, part, kept) } else { lane.share(seconds, part) }
+            });
             turns.extend(turn.map(|turn| words(turn, dimension)));
         }
         turns

@@ -125,6 +125,15 @@ impl Explained {
         self.times.retain(|time| time.used_up.opened_at.total_cmp(&opened_at).is_ne());
     }
 
+    /// What was sent counts so many times.
+    pub(super) fn scale(&mut self, factor: f64) {
+        for seen in &mut self.times {
+            seen.refused_first *= factor;
+            let pasts = [&mut seen.before_shut, &mut seen.before_refused, &mut seen.before_opened];
+            pasts.into_iter().flatten().for_each(|sent| *sent = sent.scaled(factor));
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.times.clear();
     }

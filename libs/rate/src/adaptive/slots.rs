@@ -50,6 +50,10 @@ impl Tally {
         self.refused -= f64::from(slot.refused);
     }
 
+    pub(super) fn scaled(self, factor: f64) -> Self {
+        Self { sent: self.sent * factor, refused: self.refused * factor }
+    }
+
     fn since(self, before: Self) -> Self {
         Self { sent: self.sent - before.sent, refused: self.refused - before.refused }
     }
@@ -83,13 +87,30 @@ impl Slots {
 
     /// The same history in another unit, of which each of these units takes `factor`.
     pub(super) fn scaled(&self, factor: f64) -> Self {
-        // What is within the window is summed up anew: it would be in the unit of this one.
-        let mut scaled = Self { within_from: u64::MAX, ..self.clone() };
-        for slot in &mut scaled.ring {
+        let mut scaled = self.clone();
+        scaled.scale(factor);
+        scaled
+    }
+
+    /// What went out, and was refused, counts so many times.
+    pub(super) fn scale(&mut self, factor: f64) {
+        for slot in &mut self.ring {
             slot.sent = narrow(f64::from(slot.sent) * factor);
             slot.refused = narrow(f64::from(slot.refused) * factor);
         }
-        scaled
+        // What is within the window is summed up anew.
+        self.within_from = u64::MAX;
+    }
+
+    /// As if so many units a second had been admitted all along.
+    pub(super) fn even(now: f64, per_second: f64) -> Self {
+        let slot = Slot { sent: narrow(per_second * SLOT), refused: 0.0 };
+        Self {
+            ring: vec![slot; SLOTS].into_boxed_slice(),
+            newest: number(now),
+            within_from: u64::MAX,
+            within: Tally::default(),
+        }
     }
 
     pub(super) fn sent(&mut self, at: f64, units: f64) {
@@ -265,6 +286,16 @@ mod tests {
         (0..10).for_each(|second| slots.sent(f64::from(second), 1.0));
         assert!((slots.within(10.0, 60.0, Counted::Admitted).0 - 10.0).abs() < 1e-9);
         assert!((slots.scaled(300.0).within(10.0, 60.0, Counted::Admitted).0 - 3_000.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_part_of_a_history_is_a_part_of_what_is_within_a_window() {
+        let mut slots = Slots::even(100.0, 8.0);
+        assert!((slots.within(100.0, 10.0, Counted::Admitted).0 - 80.0).abs() < 1.0);
+        slots.scale(0.25);
+        assert!((slots.within(100.0, 10.0, Counted::Admitted).0 - 20.0).abs() < 0.25);
+        slots.sent(101.0, 3.0);
+        assert!((slots.within(109.0, 10.0, Counted::Admitted).0 - 5.0).abs() < 0.25);
     }
 
     #[test]

@@ -212,7 +212,9 @@ impl Lane {
             Some(charged) => charged.between(until - length, until),
             None => self.slots.tally(from, until).admitted(),
         };
-        held.max(self.unit) / length
+        // A window in which the limit was divided was used up by whoever came first.
+        let part = if self.divided_at > until - length { self.rate } else { 0.0 };
+        (held.max(self.unit) / length).max(part)
     }
 
     /// A window was used up by a request that was sent at `shut_at`, and opened again: goes on with what it held.

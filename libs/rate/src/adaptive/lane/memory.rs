@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::super::amount::{Amount, Charging};
 use super::super::charged::Charged;
+use super::super::slots::Slots;
 use super::super::tuning::Tuning;
 use super::super::turn::{Turn, Why};
-use super::super::window::MINUTE;
+use super::super::window::{MINUTE, Window};
 use super::{Lane, Stage, TICK};
 
 /// The share of a remembered rate to start from.
@@ -76,7 +77,43 @@ impl Lane {
             return None;
         }
         self.set_rate(now, before + change);
+        self.count_for(self.rate / before);
         Some(Turn { at: before, to: self.rate, why: Why::Shared })
+    }
+
+    /// The limit is divided among more jobs than before: a part for each, at once. What is used up of it is divided as
+    /// well: who was there before keeps this share of what it has used up, and a newcomer takes over as much.
+    pub(in super::super) fn divide(&mut self, now: f64, part: f64, kept: Option<f64>) -> Option<Turn> {
+        if !(part.is_finite() && part > 0.0) {
+            return None;
+        }
+        self.allowance = 0.0;
+        if kept.is_none() || self.window.is_some() {
+            self.divided_at = now;
+        }
+        if kept.is_none() {
+            self.explained.clear();
+            self.window = None;
+            self.ceiling = Some(part);
+            if matches!(self.stage, Stage::Starting) {
+                self.stage = Stage::Riding;
+            }
+        }
+        let before = self.rate;
+        self.set_rate(now, part);
+        match kept {
+            Some(kept) => self.count_for(kept),
+            None => self.slots = Slots::even(now, self.rate),
+        }
+        Some(Turn { at: before, to: self.rate, why: Why::Shared })
+    }
+
+    /// What is known of a former part of the limit is known of one that is so many times as large.
+    fn count_for(&mut self, times: f64) {
+        self.slots.scale(times);
+        self.explained.scale(times);
+        self.ceiling = self.ceiling.map(|ceiling| ceiling * times);
+        self.window = self.window.map(|window| Window { held: window.held * times, ..window });
     }
 
     /// Starts below the rate that another job found.
