@@ -12,7 +12,7 @@ use penstock_job::spec::FormatChoice;
 
 pub(crate) use self::{
     run::RunArguments,
-    simulate::{ProviderArguments, RateArguments, Simulation},
+    simulate::{ProviderArguments, RateArguments, Simulation, StorageArguments},
 };
 
 /// Run large batches of LLM requests and account for every line.

@@ -37,6 +37,7 @@ fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandErro
             }
             Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments, screen).await,
             Command::Simulate(Simulation::Rate(arguments)) => simulate::rate(&arguments),
+            Command::Simulate(Simulation::Storage(arguments)) => simulate::storage(arguments, screen).await,
             Command::Verify(arguments) => verify::verify(&arguments).await,
             Command::Status(arguments) => status::status(&arguments).await,
         }

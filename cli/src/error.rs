@@ -69,6 +69,9 @@ pub(crate) enum CommandError {
     /// The simulated provider could not be started.
     #[error(transparent)]
     Simulator(#[from] StartError),
+    /// The simulated storage could not be started.
+    #[error(transparent)]
+    SimulatedStorage(#[from] penstock_gcs_double::StartError),
     /// The scenario cannot be used.
     #[error(transparent)]
     Scenario(#[from] RateError),
@@ -102,6 +105,7 @@ impl CommandError {
             | Self::Provider(_)
             | Self::SharedState(_)
             | Self::Simulator(_)
+            | Self::SimulatedStorage(_)
             | Self::Scenario(_)
             | Self::Lines(_)
             | Self::RunLock(RunLockError::Storage(_)) => ExitCode::Configuration,

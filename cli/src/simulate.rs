@@ -2,8 +2,10 @@
 
 mod provider;
 mod rate;
+mod storage;
 
 pub(crate) use self::{
     provider::provider,
     rate::{RateError, rate},
+    storage::storage,
 };

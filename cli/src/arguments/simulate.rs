@@ -10,6 +10,7 @@ use clap::{
     Args, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
 };
+use penstock_gcs_double::BucketName;
 use penstock_scenarios::Rule;
 use penstock_simulator::Enforcement;
 
@@ -22,6 +23,31 @@ pub(crate) enum Simulation {
     Provider(ProviderArguments),
     /// A rule that paces requests against a provider with hidden limits, in virtual time: an hour takes a second
     Rate(RateArguments),
+    /// A service that speaks Google Cloud Storage's API, as strict as the real one, with faults as told
+    Storage(StorageArguments),
+}
+
+/// Arguments of `penstock simulate storage`.
+#[derive(Debug, Args)]
+pub(crate) struct StorageArguments {
+    /// Where to listen, REST and gRPC alike; port 0 takes any free port. The first line on stdout is the URL
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090")]
+    pub(crate) listen: SocketAddr,
+    /// A bucket that is there from the start; may be repeated [default: bucket]
+    #[arg(long = "bucket", value_name = "NAME", value_parser = BucketName::parse)]
+    pub(crate) buckets: Vec<BucketName>,
+    /// What goes wrong (YAML or JSON)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Milliseconds until an answer
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(crate) latency_ms: u64,
+    /// Decides every draw
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// The folder of the temporary files that hold large objects [default: the system's]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// Arguments of `penstock simulate rate`.

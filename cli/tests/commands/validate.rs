@@ -1,6 +1,6 @@
-//! `penstock validate` and `penstock simulate provider`.
+//! `penstock validate` and `penstock simulate`.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
 
 use rustix::process::Signal;
 
@@ -72,4 +72,30 @@ fn a_report_that_cannot_be_written_is_a_failure_and_words_that_cannot_are_none()
     assert!(String::from_utf8_lossy(&said.stderr).contains("failed to write to stdout"));
     let mut words = world.penstock(["validate", "in.jsonl", "--format", "prompts"]);
     assert_eq!(words.stderr(full()).output().unwrap().status.code(), Some(3));
+}
+
+#[test]
+fn a_simulated_storage_says_where_it_is_and_serves_its_buckets_until_it_is_told_to_stop() {
+    let world = World::new();
+    world.write("faults.yaml", "faults:\n  - {fault: {error_before: {status: 503}}, operations: [list]}\n");
+    let flags = ["simulate", "storage", "--listen", "127.0.0.1:0", "--bucket", "ours"];
+    let mut storage = start(world.penstock([&flags[..], &["--faults", "faults.yaml"]].concat()));
+    let mut url = String::new();
+    storage.stdout().read_line(&mut url).unwrap();
+    let address = url.trim().strip_prefix("http://").unwrap();
+    let ask = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).map(str::to_owned)
+    };
+    assert_eq!(ask("/storage/v1/b/ours").as_deref(), Some("200"));
+    assert_eq!(ask("/storage/v1/b/bucket").as_deref(), Some("404"));
+    assert_eq!(ask("/storage/v1/b/ours/o").as_deref(), Some("503"));
+    storage.signal(Signal::INT);
+    storage.end().ended(0).told("3 requests: 1 answered, 1 refused, 1 failed, 0 without an answer");
+    world.write("faults.yaml", "faults: [{fault: explode}]\n");
+    world.say(&["simulate", "storage", "--faults", "faults.yaml"]).ended(64).told("explode");
+    world.say(&["simulate", "storage", "--bucket", "Ours"]).ended(64).told("Ours");
 }

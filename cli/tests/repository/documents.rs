@@ -141,6 +141,25 @@ fn the_example_of_a_simulated_provider_and_the_table_of_faults_are_read() {
     }
 }
 
+#[test]
+fn the_example_of_faults_of_the_storage_and_their_table_are_read() {
+    let page = Page::read("docs/storage-double.md");
+    let blocks = page.code_blocks("json");
+    let example: Value = serde_json::from_str(blocks.first().expect("the page shows faults")).expect("JSON");
+    let rules = serde_json::from_value::<Vec<penstock_gcs_double::FaultRule>>(example["faults"].clone());
+    assert!(rules.is_ok(), "docs/storage-double.md: {rules:?}");
+    for [faults, _] in page.table(&["fault", "what the client sees"]) {
+        for fault in faults.split(", ") {
+            let json =
+                if fault.starts_with('{') { fault.replace(": n", ": 503") } else { format!("\"{fault}\"") };
+            assert!(
+                serde_json::from_str::<penstock_gcs_double::Fault>(&json).is_ok(),
+                "docs/storage-double.md: there is no fault `{fault}`"
+            );
+        }
+    }
+}
+
 /// The first field of `fields`, at any depth, that `written` lacks.
 fn first_absent(fields: &Value, written: &Value) -> Option<String> {
     fields.as_object()?.iter().find_map(|(name, value)| match written.get(name) {

@@ -14,6 +14,7 @@ mod body;
 mod bucket;
 mod checksum;
 mod content;
+mod counters;
 mod etag;
 mod faults;
 mod grpc;
@@ -24,8 +25,10 @@ mod rest;
 mod server;
 mod service;
 mod settings;
+mod upload;
 mod visit;
 
+pub use counters::Requests;
 pub use faults::{Calls, Fault, FaultRule, InvalidFaultRule, Pattern};
 pub use log::LogEntry;
 pub use name::{BucketName, InvalidBucketName};

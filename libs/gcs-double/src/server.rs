@@ -20,6 +20,7 @@ use tokio_util::{
 
 use crate::{
     body::Body,
+    counters::Requests,
     faults::{FaultRule, InvalidFaultRule},
     grpc,
     log::LogEntry,
@@ -73,9 +74,9 @@ impl StorageServer {
     pub async fn start(settings: StorageSettings, address: SocketAddr) -> Result<Self, StartError> {
         let in_listen = |source| StartError::Listen { address, source };
         let stop = CancellationToken::new();
-        let service = Arc::new(Service::new(settings, stop.clone())?);
         let listener = TcpListener::bind(address).await.map_err(in_listen)?;
         let address = listener.local_addr().map_err(in_listen)?;
+        let service = Arc::new(Service::new(settings, address, stop.clone())?);
         let accepting = tokio::spawn(accept(listener, Arc::clone(&service)));
         Ok(Self { address, service, stop: stop.drop_guard(), accepting })
     }
@@ -88,6 +89,11 @@ impl StorageServer {
     /// The requests so far, oldest first.
     pub fn log(&self) -> Vec<LogEntry> {
         self.service.log.entries()
+    }
+
+    /// The counts so far.
+    pub fn requests(&self) -> Requests {
+        self.service.counters.so_far()
     }
 
     /// Puts other fault rules into force, which count from here.

@@ -3,6 +3,7 @@
 //! Owns every lock; none is held across an await.
 
 use std::{
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -13,18 +14,24 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     bucket::{Buckets, Moment},
     content::Spool,
+    counters::Counters,
     faults::{Fault, FaultPlan, FaultRule, InvalidFaultRule},
     log::Log,
     operation::Operation,
     settings::StorageSettings,
+    upload::Uploads,
 };
 
 /// One service.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) settings: StorageSettings,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
     pub(crate) log: Log,
     pub(crate) spool: Arc<Spool>,
+    pub(crate) uploads: Uploads,
+    pub(crate) counters: Counters,
     buckets: Mutex<Buckets>,
     faults: Mutex<FaultPlan>,
     clock: Clock,
@@ -42,13 +49,20 @@ struct Clock {
 }
 
 impl Service {
-    pub(crate) fn new(settings: StorageSettings, stop: CancellationToken) -> Result<Self, InvalidFaultRule> {
+    pub(crate) fn new(
+        settings: StorageSettings,
+        address: SocketAddr,
+        stop: CancellationToken,
+    ) -> Result<Self, InvalidFaultRule> {
         let faults = FaultPlan::new(settings.faults.clone(), settings.seed)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let micros_then = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
         let service = Self {
+            address,
             log: Log::new(settings.log_entries),
             spool: Arc::new(Spool::in_folder(settings.folder.clone())),
+            uploads: Uploads::default(),
+            counters: Counters::default(),
             buckets: Mutex::new(Buckets::new(settings.mutation_interval)),
             faults: Mutex::new(faults),
             clock: Clock { started: Instant::now(), micros_then },

@@ -1,6 +1,12 @@
 //! A request between its arrival and its end: the fault that it meets, and what is logged of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use tokio::time::sleep;
 
@@ -42,6 +48,8 @@ pub(crate) struct Visit {
     pub(crate) fault: Option<Fault>,
     operation: Operation,
     sequence: u64,
+    /// What was answered; 0 while nothing was.
+    status: AtomicU16,
 }
 
 impl Visit {
@@ -63,7 +71,9 @@ impl Visit {
             sent_bytes: 0,
             ended: false,
         });
-        let visit = Arc::new(Self { service: Arc::clone(service), fault, operation, sequence });
+        service.counters.received.fetch_add(1, Relaxed);
+        let status = AtomicU16::new(0);
+        let visit = Arc::new(Self { service: Arc::clone(service), fault, operation, sequence, status });
         let delay = match fault {
             Some(Fault::Delay { milliseconds }) => Duration::from_millis(milliseconds),
             _ => Duration::ZERO,
@@ -96,20 +106,41 @@ impl Visit {
         act: impl FnOnce(&mut Buckets, Moment) -> Result<T, Refusal>,
         changes: bool,
     ) -> Result<T, Stop> {
-        match self.fault {
-            Some(Fault::ErrorBefore { status }) => return Err(Stop::Refused(Refusal::failed(status))),
-            Some(Fault::BreakRequest { .. }) => return Err(Stop::Dropped),
-            _ => {}
-        }
+        let done = self.apply(act, changes)?;
+        self.after().await?;
+        Ok(done)
+    }
+
+    /// Does what is asked, unless a fault comes before. [`Visit::after`] follows.
+    pub(crate) fn apply<T>(
+        &self,
+        act: impl FnOnce(&mut Buckets, Moment) -> Result<T, Refusal>,
+        changes: bool,
+    ) -> Result<T, Stop> {
+        self.before()?;
         let done = act(&mut self.service.buckets(), self.service.now())?;
         if changes {
             self.amend(|entry| entry.applied = true);
         }
+        Ok(done)
+    }
+
+    /// The fault that comes before anything is done.
+    pub(crate) fn before(&self) -> Result<(), Stop> {
+        match self.fault {
+            Some(Fault::ErrorBefore { status }) => Err(Stop::Refused(Refusal::failed(status))),
+            Some(Fault::BreakRequest { .. }) => Err(Stop::Dropped),
+            _ => Ok(()),
+        }
+    }
+
+    /// The fault that comes when all is done.
+    pub(crate) async fn after(&self) -> Result<(), Stop> {
         match self.fault {
             Some(Fault::ErrorAfter { status }) => Err(Stop::Refused(Refusal::failed(status))),
             Some(Fault::StallAfter) => Err(self.stall().await),
             Some(Fault::BreakResponse { .. }) if self.operation != Operation::Read => Err(Stop::Dropped),
-            _ => Ok(done),
+            _ => Ok(()),
         }
     }
 
@@ -121,6 +152,7 @@ impl Visit {
 
     /// The status that is sent.
     pub(crate) fn answered(&self, status: u16) {
+        self.status.store(status, Relaxed);
         self.amend(|entry| entry.status = Some(status));
     }
 
@@ -141,6 +173,7 @@ impl Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
+        self.service.counters.ended(self.status.load(Relaxed));
         self.amend(|entry| entry.ended = true);
     }
 }

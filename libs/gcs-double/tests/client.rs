@@ -4,13 +4,20 @@
 #![expect(clippy::large_futures, reason = "those of the client are large, and few")]
 
 use google_cloud_auth::credentials::anonymous;
-use google_cloud_gax::{error::rpc::Code, paginator::ItemPaginator, retry_policy::NeverRetry};
+use google_cloud_gax::{
+    error::rpc::Code,
+    paginator::ItemPaginator,
+    retry_policy::{NeverRetry, RetryPolicyExt},
+};
 use google_cloud_storage::{
     client::{Storage, StorageControl},
     model::{Object, compose_object_request::SourceObject},
     model_ext::ReadRange,
+    retry_policy::RetryableErrors,
 };
-use penstock_gcs_double::{BucketName, LogEntry, Operation, StorageServer, StorageSettings, Transport};
+use penstock_gcs_double::{
+    BucketName, Calls, Fault, FaultRule, LogEntry, Operation, StorageServer, StorageSettings, Transport,
+};
 
 const BUCKET: &str = "projects/_/buckets/bucket";
 
@@ -169,5 +176,34 @@ async fn the_log_tells_what_was_asked_and_what_was_done() {
     let bytes: Vec<_> =
         double.server.log().iter().map(|entry| (entry.received_bytes, entry.sent_bytes)).collect();
     assert_eq!(bytes, [(3, 0), (0, 2), (0, 0), (0, 0)]);
+    double.server.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_client_uploads_in_chunks_and_resumes_after_a_break() {
+    let double = Double::start(StorageSettings::default()).await;
+    let content: Vec<u8> = (0..=250).cycle().take(3_000_000).collect();
+    let rule = FaultRule {
+        operations: vec![Operation::UploadChunk],
+        calls: Calls::First(1),
+        ..FaultRule::always(Fault::BreakRequest { after_bytes: 600_000 })
+    };
+    double.server.set_faults(vec![rule]).unwrap();
+    let written = double
+        .storage
+        .write_object(BUCKET, "big", bytes::Bytes::from(content.clone()))
+        .set_if_generation_match(0)
+        .with_resumable_upload_threshold(0_usize)
+        .with_retry_policy(RetryableErrors.with_attempt_limit(3))
+        .send_unbuffered()
+        .await
+        .unwrap();
+    assert_eq!(written.size, 3_000_000);
+    assert!(double.read("big", ReadRange::all()).await == content);
+    // What had arrived was asked for, and only the rest was sent.
+    let received: u64 = double.server.log().iter().map(|entry| entry.received_bytes).sum();
+    assert_eq!(received, 3_000_000 + 600_000 - 2 * (256 << 10));
+    let unanswered = double.server.log().iter().filter(|entry| entry.status.is_none()).count();
+    assert_eq!(unanswered, 1);
     double.server.shutdown().await;
 }

@@ -218,3 +218,6 @@ impl Bucket {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,6 +50,21 @@ pub(crate) enum Refusal {
     RangeNotSatisfiable { length: u64 },
     #[error("The requested resource was not found.")]
     NoSuchResource,
+    #[error("The upload session was not found; it has expired, or never was.")]
+    NoSuchUpload,
+    #[error("The upload session was cancelled.")]
+    UploadCancelled,
+    #[error(
+        "Invalid request. According to the Content-Range header, the upload offset is {offset} byte(s), which exceeds \
+         already uploaded size of {kept} byte(s)."
+    )]
+    OffsetTooLarge { offset: u64, kept: u64 },
+    #[error(
+        "Invalid request. The number of bytes uploaded is required to be equal or greater than 262144, except for \
+         the final request (it's recommended to be the exact multiple of 262144). The received request contained \
+         {bytes} bytes, which does not meet this requirement."
+    )]
+    ChunkTooSmall { bytes: u64 },
     #[error("{what} is not served by this double.")]
     NotServed { what: String },
     /// A fault of the rules, or of the machine that the double runs on.
@@ -76,6 +91,8 @@ pub(crate) enum Kind {
     Required,
     /// There is nothing in the range.
     RangeNotSatisfiable,
+    /// It was there and is gone for good.
+    Gone,
     /// This double does not do it.
     NotServed,
     /// A failure with this status.
@@ -93,6 +110,7 @@ impl Kind {
             Self::RateLimited => 429,
             Self::Invalid | Self::Required => 400,
             Self::RangeNotSatisfiable => 416,
+            Self::Gone => 410,
             Self::NotServed => 501,
             Self::Failed(status) => status,
         }
@@ -106,7 +124,8 @@ impl Refusal {
             Self::NoSuchBucket
             | Self::NoSuchObject { .. }
             | Self::NoSuchSource { .. }
-            | Self::NoSuchResource => Kind::NotFound,
+            | Self::NoSuchResource
+            | Self::NoSuchUpload => Kind::NotFound,
             Self::BucketExists => Kind::Conflict,
             Self::ConditionNotMet => Kind::ConditionNotMet,
             Self::NotModified => Kind::NotModified,
@@ -118,9 +137,12 @@ impl Refusal {
             | Self::TooManySources { .. }
             | Self::Crc32cMismatch { .. }
             | Self::Md5Mismatch { .. }
+            | Self::OffsetTooLarge { .. }
+            | Self::ChunkTooSmall { .. }
             | Self::TooLarge => Kind::Invalid,
             Self::Required { .. } | Self::NoSources => Kind::Required,
             Self::RangeNotSatisfiable { .. } => Kind::RangeNotSatisfiable,
+            Self::UploadCancelled => Kind::Gone,
             Self::NotServed { .. } => Kind::NotServed,
             Self::Failed { status, .. } => Kind::Failed(*status),
         }

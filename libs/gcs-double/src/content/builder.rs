@@ -1,6 +1,6 @@
 //! Building a content from what arrives, with its checksums.
 
-use std::{io, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use tokio::task::spawn_blocking;
@@ -23,6 +23,12 @@ pub(crate) struct ContentBuilder {
     length: u64,
     crc32c: u32,
     md5: md5::Context,
+}
+
+impl fmt::Debug for ContentBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ContentBuilder").field("length", &self.length).finish_non_exhaustive()
+    }
 }
 
 impl ContentBuilder {

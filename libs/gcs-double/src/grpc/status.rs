@@ -23,7 +23,7 @@ pub(super) fn status_code(stop: Option<&Stop>) -> Option<u16> {
 
 fn code(kind: Kind) -> Code {
     match kind {
-        Kind::NotFound => Code::NotFound,
+        Kind::NotFound | Kind::Gone => Code::NotFound,
         Kind::Conflict => Code::AlreadyExists,
         Kind::ConditionNotMet => Code::FailedPrecondition,
         Kind::NotModified => Code::Aborted,

@@ -50,6 +50,7 @@ fn reason(kind: Kind) -> &'static str {
         Kind::Invalid => "invalid",
         Kind::Required => "required",
         Kind::RangeNotSatisfiable => "requestedRangeNotSatisfiable",
+        Kind::Gone => "gone",
         Kind::NotServed => "notImplemented",
         Kind::Failed(401) => "authError",
         Kind::Failed(403) => "forbidden",

@@ -1,11 +1,13 @@
 //! The JSON API over HTTP: which request is which operation, and how it is answered.
 
+mod content_range;
 mod download;
 mod error;
 mod multipart;
 mod query;
 mod resource;
 mod route;
+mod upload;
 mod write;
 
 use std::{num::NonZeroUsize, sync::Arc};
@@ -77,6 +79,9 @@ impl Exchange {
             Route::Delete(bucket, name) => self.delete(bucket, name).await,
             Route::Compose(bucket, name) => self.compose(bucket, name).await,
             Route::Write(bucket, kind) => self.write(bucket, kind).await,
+            Route::StartUpload(bucket) => self.start_upload(bucket).await,
+            Route::UploadChunk(_, id) => self.upload_chunk(&id).await,
+            Route::CancelUpload(_, id) => self.cancel_upload(&id).await,
         }
     }
 

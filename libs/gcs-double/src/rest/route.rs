@@ -24,6 +24,11 @@ pub(super) enum Route {
     Delete(BucketName, ObjectName),
     Compose(BucketName, ObjectName),
     Write(BucketName, WriteKind),
+    StartUpload(BucketName),
+    /// With the name of the upload.
+    UploadChunk(BucketName, String),
+    /// With the name of the upload.
+    CancelUpload(BucketName, String),
 }
 
 /// How an object is written.
@@ -47,8 +52,8 @@ impl Route {
         let bucket = |name| BucketName::parse(name).map_err(Refusal::from);
         let pair = |bucket, name| Ok::<_, Refusal>((BucketName::parse(bucket)?, ObjectName::parse(name)?));
         match (method, segments.as_slice()) {
-            (&Method::POST, ["upload", "storage", "v1", "b", name, "o"]) => {
-                Ok(Self::Write(bucket(name)?, WriteKind::of(query)?))
+            (method, ["upload", "storage", "v1", "b", name, "o"]) => {
+                Self::of_upload(method, bucket(name)?, query)
             }
             (&Method::POST, ["storage", "v1", "b"]) => Ok(Self::CreateBucket),
             (&Method::GET, ["storage", "v1", "b"]) => Ok(Self::Buckets),
@@ -83,6 +88,18 @@ impl Route {
         }
     }
 
+    fn of_upload(method: &Method, bucket: BucketName, query: &Query) -> Result<Self, Refusal> {
+        let kind = query.get("uploadType").ok_or(Refusal::Required { what: "uploadType" })?;
+        match (method, kind, query.get("upload_id")) {
+            (&Method::POST, "multipart", None) => Ok(Self::Write(bucket, WriteKind::Multipart)),
+            (&Method::POST, "media", None) => Ok(Self::Write(bucket, WriteKind::Media)),
+            (&Method::POST, "resumable", None) => Ok(Self::StartUpload(bucket)),
+            (&Method::PUT, "resumable", Some(id)) => Ok(Self::UploadChunk(bucket, id.to_owned())),
+            (&Method::DELETE, "resumable", Some(id)) => Ok(Self::CancelUpload(bucket, id.to_owned())),
+            _ => Err(Refusal::invalid(format!("uploadType {kind:?}"))),
+        }
+    }
+
     /// What the log and the fault rules know of it.
     pub(super) fn call(&self, query: &Query) -> Call {
         let asked = |name| query.get(name).unwrap_or_default();
@@ -96,20 +113,12 @@ impl Route {
             Self::Delete(bucket, name) => (Operation::Delete, bucket.as_str(), name.as_str()),
             Self::Compose(bucket, name) => (Operation::Compose, bucket.as_str(), name.as_str()),
             Self::Write(bucket, _) => (Operation::Write, bucket.as_str(), asked("name")),
+            Self::StartUpload(bucket) => (Operation::StartUpload, bucket.as_str(), asked("name")),
+            Self::UploadChunk(bucket, _) => (Operation::UploadChunk, bucket.as_str(), asked("name")),
+            Self::CancelUpload(bucket, _) => (Operation::CancelUpload, bucket.as_str(), asked("name")),
         };
         let (bucket, object) = (bucket.to_owned(), object.to_owned());
         Call { transport: Transport::Rest, operation, bucket, object }
-    }
-}
-
-impl WriteKind {
-    fn of(query: &Query) -> Result<Self, Refusal> {
-        match query.get("uploadType") {
-            Some("multipart") => Ok(Self::Multipart),
-            Some("media") => Ok(Self::Media),
-            Some(other) => Err(Refusal::invalid(format!("uploadType {other:?}"))),
-            None => Err(Refusal::Required { what: "uploadType" }),
-        }
     }
 }
 

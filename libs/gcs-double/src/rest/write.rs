@@ -128,12 +128,11 @@ async fn collect(visit: &Visit, mut body: Incoming) -> Result<Bytes, Stop> {
 /// The next bytes of a body, of which `received` have come; breaks as the visit's fault says.
 pub(super) async fn next(visit: &Visit, body: &mut Incoming, received: u64) -> Result<Option<Bytes>, Stop> {
     let frame = body.frame().await.transpose().map_err(|_| Stop::Dropped)?;
-    let data = frame.map(|frame| frame.into_data().unwrap_or_default());
-    let arrived = received + data.as_ref().map_or(0, |data| data.len() as u64);
-    match visit.fault {
-        Some(Fault::BreakRequest { after_bytes }) if data.is_none() || arrived >= after_bytes => {
-            Err(Stop::Dropped)
-        }
-        _ => Ok(data),
+    let mut data = frame.map(|frame| frame.into_data().unwrap_or_default());
+    if let Some(Fault::BreakRequest { after_bytes }) = visit.fault {
+        let left = after_bytes.saturating_sub(received);
+        let data = data.as_mut().filter(|_| left > 0).ok_or(Stop::Dropped)?;
+        data.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     }
+    Ok(data)
 }
