@@ -13,6 +13,7 @@ use clap::{
 use penstock_gcs_double::BucketName;
 use penstock_scenarios::Rule;
 use penstock_simulator::Enforcement;
+use url::Url;
 
 use super::word;
 
@@ -36,9 +37,15 @@ pub(crate) struct StorageArguments {
     /// A bucket that is there from the start; may be repeated [default: bucket]
     #[arg(long = "bucket", value_name = "NAME", value_parser = BucketName::parse)]
     pub(crate) buckets: Vec<BucketName>,
+    /// Append each request to this file when it is over, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
     /// What goes wrong (YAML or JSON)
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,
+    /// Post an event to this URL for each object that is written, as Eventarc does
+    #[arg(long, value_name = "URL")]
+    pub(crate) notify: Option<Url>,
     /// Milliseconds until an answer
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub(crate) latency_ms: u64,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use penstock_gcs_double::{BucketName, FaultRule, Requests, StorageServer, StorageSettings};
+use penstock_gcs_double::{
+    BucketName, FaultRule, NotificationSettings, Requests, StorageServer, StorageSettings,
+};
 use penstock_job::ExitCode;
 use serde::Deserialize;
 
@@ -18,7 +20,7 @@ use crate::{
 /// The bucket that is there if none is named.
 const BUCKET: &str = "bucket";
 
-/// How many requests the log keeps, which nobody reads here.
+/// How many requests the log keeps in memory, where nobody reads it.
 const LOG_ENTRIES: usize = 0;
 
 /// A file of faults.
@@ -57,6 +59,8 @@ fn settings(arguments: StorageArguments, faults: Vec<FaultRule>) -> StorageSetti
         seed: arguments.seed,
         folder: arguments.folder,
         log_entries: LOG_ENTRIES,
+        log_file: arguments.log,
+        notifications: arguments.notify.map(NotificationSettings::once_and_in_order),
         ..StorageSettings::default()
     }
 }

@@ -79,7 +79,8 @@ fn a_simulated_storage_says_where_it_is_and_serves_its_buckets_until_it_is_told_
     let world = World::new();
     world.write("faults.yaml", "faults:\n  - {fault: {error_before: {status: 503}}, operations: [list]}\n");
     let flags = ["simulate", "storage", "--listen", "127.0.0.1:0", "--bucket", "ours"];
-    let mut storage = start(world.penstock([&flags[..], &["--faults", "faults.yaml"]].concat()));
+    let mut storage =
+        start(world.penstock([&flags[..], &["--faults", "faults.yaml", "--log", "asked.jsonl"]].concat()));
     let mut url = String::new();
     storage.stdout().read_line(&mut url).unwrap();
     let address = url.trim().strip_prefix("http://").unwrap();
@@ -95,6 +96,7 @@ fn a_simulated_storage_says_where_it_is_and_serves_its_buckets_until_it_is_told_
     assert_eq!(ask("/storage/v1/b/ours/o").as_deref(), Some("503"));
     storage.signal(Signal::INT);
     storage.end().ended(0).told("3 requests: 1 answered, 1 refused, 1 failed, 0 without an answer");
+    assert_eq!(penstock_gcs_double::read_log(&world.path("asked.jsonl")).unwrap().len(), 3);
     world.write("faults.yaml", "faults: [{fault: explode}]\n");
     world.say(&["simulate", "storage", "--faults", "faults.yaml"]).ended(64).told("explode");
     world.say(&["simulate", "storage", "--bucket", "Ours"]).ended(64).told("Ours");

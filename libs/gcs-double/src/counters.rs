@@ -28,14 +28,14 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counts the end of a request that was answered with this status; 0 if it was not.
-    pub(crate) fn ended(&self, status: u16) {
+    /// Counts the end of a request that was answered with this status, if it was.
+    pub(crate) fn ended(&self, status: Option<u16>) {
         let counter = match status {
-            0 => &self.unanswered,
+            None => &self.unanswered,
             // An upload in chunks is told to go on with 308.
-            200..=299 | 308 => &self.succeeded,
-            300..=499 => &self.refused,
-            _ => &self.failed,
+            Some(200..=299 | 308) => &self.succeeded,
+            Some(300..=499) => &self.refused,
+            Some(_) => &self.failed,
         };
         counter.fetch_add(1, Relaxed);
     }

@@ -1,6 +1,6 @@
 //! The room that acts: accepts connections, tells REST from gRPC, shuts down.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use http::{Request, Response, header};
 use hyper::{body::Incoming, service::service_fn};
@@ -23,7 +23,7 @@ use crate::{
     counters::Requests,
     faults::{FaultRule, InvalidFaultRule},
     grpc,
-    log::LogEntry,
+    log::{Log, LogEntry},
     rest,
     service::Service,
     settings::StorageSettings,
@@ -67,16 +67,29 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The log cannot be opened.
+    #[error("open the log {path}: {source}; name a file in a folder that can be written")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 impl StorageServer {
     /// Starts a server; port 0 takes any free port.
     pub async fn start(settings: StorageSettings, address: SocketAddr) -> Result<Self, StartError> {
         let in_listen = |source| StartError::Listen { address, source };
+        let log = Log::open(settings.log_entries, settings.log_file.as_deref());
+        let log = log.map_err(|source| StartError::Log {
+            path: settings.log_file.clone().unwrap_or_default(),
+            source,
+        })?;
         let stop = CancellationToken::new();
         let listener = TcpListener::bind(address).await.map_err(in_listen)?;
         let address = listener.local_addr().map_err(in_listen)?;
-        let service = Arc::new(Service::new(settings, address, stop.clone())?);
+        let service = Arc::new(Service::new(settings, address, log, stop.clone())?);
         let accepting = tokio::spawn(accept(listener, Arc::clone(&service)));
         Ok(Self { address, service, stop: stop.drop_guard(), accepting })
     }
@@ -114,6 +127,10 @@ impl StorageServer {
 /// Accepts connections until told to stop, then ends them. Owns all tasks of the server.
 async fn accept(listener: TcpListener, service: Arc<Service>) {
     let streams = TaskTracker::new();
+    let mut telling = JoinSet::new();
+    if let Some(outbox) = service.outbox.clone() {
+        telling.spawn(outbox.tell());
+    }
     let mut connections = JoinSet::new();
     while let Some(accepted) = service.stop.run_until_cancelled(listener.accept()).await {
         while connections.try_join_next().is_some() {}
@@ -138,6 +155,7 @@ async fn accept(listener: TcpListener, service: Arc<Service>) {
         connections.shutdown().await;
         streams.wait().await;
     }
+    telling.shutdown().await;
 }
 
 /// Serves one connection. `streams` holds the tasks of its HTTP/2 streams.

@@ -12,11 +12,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bucket::{Buckets, Moment},
+    bucket::{Buckets, Moment, Refusal},
     content::Spool,
     counters::Counters,
+    event::Event,
     faults::{Fault, FaultPlan, FaultRule, InvalidFaultRule},
     log::Log,
+    notify::Outbox,
     operation::Operation,
     settings::StorageSettings,
     upload::Uploads,
@@ -32,6 +34,8 @@ pub(crate) struct Service {
     pub(crate) spool: Arc<Spool>,
     pub(crate) uploads: Uploads,
     pub(crate) counters: Counters,
+    /// Events that are to be told, where they are.
+    pub(crate) outbox: Option<Arc<Outbox>>,
     buckets: Mutex<Buckets>,
     faults: Mutex<FaultPlan>,
     clock: Clock,
@@ -52,6 +56,7 @@ impl Service {
     pub(crate) fn new(
         settings: StorageSettings,
         address: SocketAddr,
+        log: Log,
         stop: CancellationToken,
     ) -> Result<Self, InvalidFaultRule> {
         let faults = FaultPlan::new(settings.faults.clone(), settings.seed)?;
@@ -59,10 +64,11 @@ impl Service {
         let micros_then = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
         let service = Self {
             address,
-            log: Log::new(settings.log_entries),
+            log,
             spool: Arc::new(Spool::in_folder(settings.folder.clone())),
             uploads: Uploads::default(),
             counters: Counters::default(),
+            outbox: settings.notifications.clone().map(|told| Arc::new(Outbox::new(told, settings.seed))),
             buckets: Mutex::new(Buckets::new(settings.mutation_interval)),
             faults: Mutex::new(faults),
             clock: Clock { started: Instant::now(), micros_then },
@@ -70,16 +76,27 @@ impl Service {
             abandon: CancellationToken::new(),
             settings,
         };
-        let now = service.now();
         for name in &service.settings.buckets {
             // One that is named twice is there once.
-            let _ = service.buckets().create(name.clone(), now);
+            let _ = service.act(|buckets, now| buckets.create(name.clone(), now).map(|_| ()));
         }
         Ok(service)
     }
 
-    pub(crate) fn buckets(&self) -> MutexGuard<'_, Buckets> {
-        lock(&self.buckets)
+    /// Does something with the buckets, and sees to it that what was written is told.
+    pub(crate) fn act<T>(
+        &self,
+        act: impl FnOnce(&mut Buckets, Moment) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let mut buckets = lock(&self.buckets);
+        let done = act(&mut buckets, self.now());
+        // Under the lock, so that events are put in the order of the changes.
+        for (bucket, object) in buckets.take_finalized() {
+            if let Some(outbox) = &self.outbox {
+                outbox.put(Event::finalized(&bucket, &object));
+            }
+        }
+        done
     }
 
     pub(crate) fn now(&self) -> Moment {

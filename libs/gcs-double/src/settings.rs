@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{faults::FaultRule, name::BucketName};
+use crate::{faults::FaultRule, name::BucketName, notify::NotificationSettings};
 
 /// Settings of one server.
 #[derive(Debug, Clone)]
@@ -18,10 +18,14 @@ pub struct StorageSettings {
     pub largest_page: usize,
     /// What goes wrong.
     pub faults: Vec<FaultRule>,
+    /// Where objects are told that were written.
+    pub notifications: Option<NotificationSettings>,
     /// What shares of requests are drawn from.
     pub seed: u64,
     /// How many entries of the log are kept in memory.
     pub log_entries: usize,
+    /// The file to which requests are appended when they are over, one JSON object a line.
+    pub log_file: Option<PathBuf>,
     /// Where contents are put that are too large for memory; the folder of the system if none is named.
     pub folder: Option<PathBuf>,
 }
@@ -34,8 +38,10 @@ impl Default for StorageSettings {
             mutation_interval: Duration::from_secs(1),
             largest_page: 1_000,
             faults: Vec::new(),
+            notifications: None,
             seed: 0,
             log_entries: 1_000_000,
+            log_file: None,
             folder: None,
         }
     }

@@ -1,10 +1,7 @@
 //! A request between its arrival and its end: the fault that it meets, and what is logged of it.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU16, Ordering::Relaxed},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -47,9 +44,7 @@ pub(crate) struct Visit {
     pub(crate) service: Arc<Service>,
     pub(crate) fault: Option<Fault>,
     operation: Operation,
-    sequence: u64,
-    /// What was answered; 0 while nothing was.
-    status: AtomicU16,
+    entry: Mutex<LogEntry>,
 }
 
 impl Visit {
@@ -57,8 +52,8 @@ impl Visit {
     pub(crate) async fn arrive(service: &Arc<Service>, call: Call) -> Result<Arc<Self>, Stop> {
         let fault = service.next_fault(call.operation, &call.object);
         let operation = call.operation;
-        let sequence = service.log.arrived(|sequence| LogEntry {
-            sequence,
+        let mut entry = LogEntry {
+            sequence: 0,
             at_ms: service.now().micros() / 1_000,
             transport: call.transport,
             operation,
@@ -70,10 +65,11 @@ impl Visit {
             received_bytes: 0,
             sent_bytes: 0,
             ended: false,
-        });
+        };
+        service.log.arrived(&mut entry);
         service.counters.received.fetch_add(1, Relaxed);
-        let status = AtomicU16::new(0);
-        let visit = Arc::new(Self { service: Arc::clone(service), fault, operation, sequence, status });
+        let visit =
+            Arc::new(Self { service: Arc::clone(service), fault, operation, entry: Mutex::new(entry) });
         let delay = match fault {
             Some(Fault::Delay { milliseconds }) => Duration::from_millis(milliseconds),
             _ => Duration::ZERO,
@@ -118,7 +114,7 @@ impl Visit {
         changes: bool,
     ) -> Result<T, Stop> {
         self.before()?;
-        let done = act(&mut self.service.buckets(), self.service.now())?;
+        let done = self.service.act(act)?;
         if changes {
             self.amend(|entry| entry.applied = true);
         }
@@ -152,7 +148,6 @@ impl Visit {
 
     /// The status that is sent.
     pub(crate) fn answered(&self, status: u16) {
-        self.status.store(status, Relaxed);
         self.amend(|entry| entry.status = Some(status));
     }
 
@@ -167,14 +162,20 @@ impl Visit {
     }
 
     fn amend(&self, change: impl FnOnce(&mut LogEntry)) {
-        self.service.log.amend(self.sequence, change);
+        let mut own = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut own);
+        self.service.log.amend(own.sequence, |entry| entry.clone_from(&own));
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.service.counters.ended(self.status.load(Relaxed));
         self.amend(|entry| entry.ended = true);
+        let entry = self.entry.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.service.counters.ended(entry.status);
+        if let Err(error) = self.service.log.ended(entry) {
+            tracing::error!(%error, "the log of the storage double cannot be written; a request is missing in it");
+        }
     }
 }
 

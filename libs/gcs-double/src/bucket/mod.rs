@@ -39,6 +39,8 @@ pub(crate) struct Buckets {
     /// How long a name stays as it is after a change.
     mutation_interval: Duration,
     last_generation: Generation,
+    /// What was written and is not told yet.
+    finalized: Vec<(BucketName, Arc<Object>)>,
 }
 
 /// One bucket.
@@ -51,7 +53,12 @@ pub(crate) struct Bucket {
 
 impl Buckets {
     pub(crate) fn new(mutation_interval: Duration) -> Self {
-        Self { by_name: BTreeMap::new(), mutation_interval, last_generation: Generation(0) }
+        Self {
+            by_name: BTreeMap::new(),
+            mutation_interval,
+            last_generation: Generation(0),
+            finalized: Vec::new(),
+        }
     }
 
     /// Makes a bucket.
@@ -113,6 +120,7 @@ impl Buckets {
         target.change(bucket, name, interval, now)?;
         let object = Arc::new(Object::new(name.clone(), generation, new, now));
         target.objects.insert(name.clone(), Arc::clone(&object));
+        self.finalized.push((bucket.clone(), Arc::clone(&object)));
         Ok(object)
     }
 
@@ -150,6 +158,11 @@ impl Buckets {
         target.change(bucket, name, interval, now)?;
         target.objects.remove(name);
         Ok(())
+    }
+
+    /// The objects that were written since this was last asked.
+    pub(crate) fn take_finalized(&mut self) -> Vec<(BucketName, Arc<Object>)> {
+        std::mem::take(&mut self.finalized)
     }
 
     /// One page of the objects of a bucket.

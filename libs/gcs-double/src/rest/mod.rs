@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use self::resource::object as object_resource;
 use self::{query::Query, route::Route};
 use crate::{
     body::{self, Body},

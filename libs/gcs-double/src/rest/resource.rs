@@ -155,7 +155,7 @@ pub(super) fn bucket(name: &BucketName, bucket: &Bucket) -> Value {
 }
 
 /// An object.
-pub(super) fn object(bucket: &BucketName, object: &Object) -> Value {
+pub(crate) fn object(bucket: &BucketName, object: &Object) -> Value {
     let encoded = utf8_percent_encode(object.name.as_str(), NON_ALPHANUMERIC);
     let mut value = json!({
         "kind": "storage#object",
