@@ -7,8 +7,9 @@
 //! done, whatever a client believes.
 //!
 //! The rooms: `bucket` is the state, pure and told the time; `content` holds bytes, in memory or in temporary
-//! files; `faults` decide what goes wrong, purely; `rest` and `grpc` read requests and word answers; `visit` is
-//! one request from arrival to end; `server` accepts connections.
+//! files; `upload` keeps what of an upload in chunks has arrived; `faults` decide what goes wrong, purely; `rest`
+//! and `grpc` read requests and word answers; `visit` is one request from arrival to end; `notify` tells what was
+//! written; `server` accepts connections.
 
 mod body;
 mod bucket;
