@@ -12,6 +12,7 @@
 mod amount;
 mod charged;
 mod delay;
+mod evidence;
 mod figures;
 mod lane;
 mod outside;
@@ -33,6 +34,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use self::amount::{Amount, Amounts, Charging, Means};
+use self::evidence::Evidence;
 use self::lane::{Lane, LaneRecord};
 use self::stated::Stated;
 use self::story::Story;
@@ -65,6 +67,8 @@ pub(crate) struct Adaptive {
     stated: Stated,
     tokens: [Tokens; 3],
     amounts: Amounts,
+    /// How tokens of prompts and answers together are charged; none as long as nothing says that they are limited.
+    evidence: Option<Evidence>,
     knee: Knee,
     /// How many jobs share the key, this one among them.
     jobs: f64,
@@ -93,6 +97,8 @@ pub(crate) struct AdaptiveRecord {
     input_tokens: Option<LaneRecord>,
     output_tokens: Option<LaneRecord>,
     means: Means,
+    /// How tokens of prompts and answers together were charged.
+    charging: Option<Charging>,
     /// How many at once a saturating server turned out to be worth.
     in_flight: Option<u32>,
 }
@@ -111,7 +117,8 @@ impl Adaptive {
             requests: Lane::new(Tuning::of(profile), bound, 1.0, Charging::AtOnce, 0.0),
             stated: Stated::default(),
             tokens: [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens].map(tokens),
-            amounts: Amounts::new(profile),
+            amounts: Amounts::new(Charging::usual(profile)),
+            evidence: None,
             knee: if searches { Knee::searching(most) } else { Knee::unbounded(most) },
             jobs: 1.0,
             has_heard: false,
@@ -123,10 +130,11 @@ impl Adaptive {
     pub(crate) fn restore(record: &AdaptiveRecord, profile: Profile, limits: Limits, now: Duration) -> Self {
         let fresh = Self::new(profile, limits, now);
         let tuning = Tuning::of(profile);
-        let AdaptiveRecord { requests, tokens, input_tokens, output_tokens, means, in_flight } = record;
+        let AdaptiveRecord { requests, tokens, input_tokens, output_tokens, means, charging, in_flight } =
+            record;
         let bound = bound(limits);
         let requests = Lane::restore(*requests, tuning, bound, Charging::AtOnce, 0.0);
-        let amounts = Amounts::restore(profile, *means);
+        let amounts = Amounts::restore(charging.unwrap_or(Charging::usual(profile)), *means);
         let mut restored = Self { requests, amounts, ..fresh };
         for (tokens, record) in restored.tokens.iter_mut().zip([tokens, input_tokens, output_tokens]) {
             let charging = restored.amounts.charging(tokens.dimension);
@@ -142,8 +150,8 @@ impl Adaptive {
         let [tokens, input_tokens, output_tokens] =
             self.tokens.each_ref().map(|tokens| tokens.lane.as_ref().map(Lane::record));
         let (means, in_flight) = (self.amounts.means(), self.knee.found());
-        let requests = self.requests.record();
-        AdaptiveRecord { requests, tokens, input_tokens, output_tokens, means, in_flight }
+        let (requests, charging) = (self.requests.record(), Some(self.amounts.charging(Dimension::Tokens)));
+        AdaptiveRecord { requests, tokens, input_tokens, output_tokens, means, charging, in_flight }
     }
 
     /// Makes a change that is due by `now`, if any.
@@ -179,6 +187,9 @@ impl Adaptive {
         self.begin_remembered(seconds);
         self.bounds.sent(now, cost);
         self.requests.sent(seconds, Amount::at_once(1.0));
+        if let Some(evidence) = &mut self.evidence {
+            evidence.sent(seconds, cost);
+        }
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             if let Some(lane) = lane {
                 lane.measure_in(self.amounts.mean(*dimension));

@@ -22,8 +22,8 @@ use crate::snapshot::{Record, RestoreError, Snapshot};
 /// Decides when requests to one provider, model and key may go.
 ///
 /// The caller reports each request with [`sent`](Self::sent) and its fate with [`verdict`](Self::verdict), and asks
-/// [`next`](Self::next) before sending another. Each call takes constant time; memory is about 50 kB and up to
-/// 80 bytes per request in flight.
+/// [`next`](Self::next) before sending another. Each call takes constant time; memory is about 60 kB, with
+/// limits of tokens about 200 kB, and up to 80 bytes per request in flight.
 #[derive(Clone, Debug)]
 pub struct Learner {
     /// The newest clock reading.

@@ -11,10 +11,10 @@ const FOLLOWED: u32 = 512;
 /// So many answers tell their mean roughly.
 const SOME: u32 = 8;
 
-/// The means over recent requests, from which lanes of tokens get their unit.
+/// How tokens are charged, and the means over recent requests, from which lanes of tokens get their unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Amounts {
-    profile: Profile,
+    tokens: Charging,
     means: Means,
 }
 
@@ -54,12 +54,27 @@ impl From<Mean> for Option<f64> {
 }
 
 /// When a quantity is charged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Charging {
-    /// When the request arrives.
+    /// When the request arrives, with the most that its answer may have.
     AtOnce,
+    /// The same, and what the answer did not use comes back when it is there.
+    Refunded,
     /// What an answer takes, when it is there.
     AsProduced,
+}
+
+impl Charging {
+    /// How a provider of this kind charges tokens, as far as anybody has written it down.
+    pub(super) fn usual(profile: Profile) -> Self {
+        match profile {
+            Profile::Anthropic => Self::AsProduced,
+            Profile::OpenAi | Profile::Azure | Profile::Gemini | Profile::Vllm | Profile::Unknown => {
+                Self::AtOnce
+            }
+        }
+    }
 }
 
 /// What a request takes of one quantity.
@@ -79,8 +94,13 @@ impl Amount {
 }
 
 impl Amounts {
-    pub(super) fn new(profile: Profile) -> Self {
-        Self { profile, means: Means::default() }
+    pub(super) fn new(tokens: Charging) -> Self {
+        Self { tokens, means: Means::default() }
+    }
+
+    /// From now on tokens are taken to be charged like this.
+    pub(super) fn charge(&mut self, tokens: Charging) {
+        self.tokens = tokens;
     }
 
     /// What is to be remembered.
@@ -89,13 +109,13 @@ impl Amounts {
     }
 
     /// Goes on from what was remembered; what cannot be a number of tokens is forgotten.
-    pub(super) fn restore(profile: Profile, Means { input, reserved_output, output }: Means) -> Self {
+    pub(super) fn restore(tokens: Charging, Means { input, reserved_output, output }: Means) -> Self {
         let sane = |Mean { mean, .. }: Mean| {
             Mean::from(mean.filter(|mean| (0.0..=f64::from(u32::MAX)).contains(mean)))
         };
         let means =
             Means { input: sane(input), reserved_output: sane(reserved_output), output: sane(output) };
-        Self { profile, means }
+        Self { tokens, means }
     }
 
     pub(super) fn sent(&mut self, cost: Cost) {
@@ -112,52 +132,60 @@ impl Amounts {
         self.means.output.add(output_tokens.into());
     }
 
-    /// What a request takes. Providers reserve the longest answer, only Anthropic counts answers as they are produced:
-    /// there the mean of earlier answers stands for this one.
+    /// What a request takes when it goes out. Most providers reserve the longest answer; where answers are charged as they
+    /// are produced, the mean of earlier ones stands for this one.
     pub(super) fn of(&self, dimension: Dimension, cost: Cost) -> Amount {
         let (input, reserved) = (f64::from(cost.input_tokens), f64::from(cost.output_tokens));
-        match dimension {
-            Dimension::Requests => Amount::at_once(1.0),
-            Dimension::InputTokens => Amount::at_once(input.max(1.0)),
-            Dimension::OutputTokens => Amount { expected: self.expected_output(reserved), at_once: 0.0 },
-            Dimension::Tokens if self.counts_as_produced(dimension) => {
+        self.amount(dimension, input, reserved)
+    }
+
+    fn amount(&self, dimension: Dimension, input: f64, reserved: f64) -> Amount {
+        match (dimension, self.tokens) {
+            (Dimension::Requests, _) => Amount::at_once(1.0),
+            (Dimension::InputTokens, _) => Amount::at_once(input.max(1.0)),
+            (Dimension::OutputTokens, _) => Amount { expected: self.expected_output(reserved), at_once: 0.0 },
+            (Dimension::Tokens, Charging::AsProduced) => {
                 Amount { expected: input + self.expected_output(reserved), at_once: input }
             }
-            Dimension::Tokens => Amount::at_once((input + reserved).max(1.0)),
+            (Dimension::Tokens, Charging::AtOnce | Charging::Refunded) => {
+                Amount::at_once((input + reserved).max(1.0))
+            }
         }
     }
 
-    /// What of an answer was expected to be charged, where answers are charged as they are produced.
-    pub(super) fn outstanding(&self, dimension: Dimension, cost: Cost) -> Option<f64> {
-        self.counts_as_produced(dimension).then(|| self.expected_output(cost.output_tokens.into()))
+    /// How many tokens an answer was expected to have.
+    pub(super) fn expected_answer(&self, cost: Cost) -> f64 {
+        self.expected_output(cost.output_tokens.into())
     }
 
-    /// The mean of what requests take when they go out.
+    /// The mean of what requests take in the end.
     pub(super) fn mean(&self, dimension: Dimension) -> f64 {
-        let (input, reserved) =
-            (self.means.input.mean.unwrap_or(0.0), self.means.reserved_output.mean.unwrap_or(0.0));
-        let mean = match dimension {
-            Dimension::Requests => 1.0,
-            Dimension::InputTokens => input,
-            Dimension::OutputTokens => self.expected_output(reserved),
-            Dimension::Tokens if self.counts_as_produced(dimension) => input + self.expected_output(reserved),
-            Dimension::Tokens => input + reserved,
-        };
-        mean.max(1.0)
+        let (input, reserved) = self.typical();
+        match (dimension, self.tokens) {
+            (Dimension::Tokens, Charging::Refunded) => (input + self.expected_output(reserved)).max(1.0),
+            _ => self.amount(dimension, input, reserved).expected.max(1.0),
+        }
     }
 
-    /// What a request takes beyond the mean.
+    /// What a request takes beyond the mean when it goes out.
     pub(super) fn beyond(&self, dimension: Dimension, cost: Cost) -> f64 {
-        (self.of(dimension, cost).expected - self.mean(dimension)).max(0.0)
+        let (input, reserved) = self.typical();
+        let typical = self.amount(dimension, input, reserved).expected.max(1.0);
+        (self.of(dimension, cost).expected - typical).max(0.0)
     }
 
     /// When the provider charges this quantity.
     pub(super) fn charging(&self, dimension: Dimension) -> Charging {
         match dimension {
             Dimension::OutputTokens => Charging::AsProduced,
-            Dimension::Tokens if self.profile == Profile::Anthropic => Charging::AsProduced,
-            Dimension::Requests | Dimension::InputTokens | Dimension::Tokens => Charging::AtOnce,
+            Dimension::Tokens => self.tokens,
+            Dimension::Requests | Dimension::InputTokens => Charging::AtOnce,
         }
+    }
+
+    /// Tokens of the prompt and the longest answer of a request, on average.
+    fn typical(&self) -> (f64, f64) {
+        (self.means.input.mean.unwrap_or(0.0), self.means.reserved_output.mean.unwrap_or(0.0))
     }
 
     fn counts_as_produced(&self, dimension: Dimension) -> bool {
@@ -177,20 +205,22 @@ mod tests {
 
     #[test]
     fn tokens_are_reserved_but_at_anthropic() {
-        let mut amounts = Amounts::new(Profile::OpenAi);
+        let mut amounts = Amounts::new(Charging::AtOnce);
         amounts.sent(COST);
         amounts.succeeded(300);
         assert_eq!(amounts.of(Dimension::Tokens, COST), Amount::at_once(2_200.0));
-        assert_eq!(amounts.outstanding(Dimension::Tokens, COST), None);
         assert!((amounts.mean(Dimension::Tokens) - 2_200.0).abs() < 1e-9);
-        let anthropic = Amounts { profile: Profile::Anthropic, ..amounts };
-        assert_eq!(anthropic.of(Dimension::Tokens, COST), Amount { expected: 500.0, at_once: 200.0 });
-        assert_eq!(anthropic.outstanding(Dimension::Tokens, COST), Some(300.0));
+        amounts.charge(Charging::usual(Profile::Anthropic));
+        assert_eq!(amounts.of(Dimension::Tokens, COST), Amount { expected: 500.0, at_once: 200.0 });
+        assert!((amounts.expected_answer(COST) - 300.0).abs() < 1e-9);
+        amounts.charge(Charging::Refunded);
+        assert_eq!(amounts.of(Dimension::Tokens, COST), Amount::at_once(2_200.0));
+        assert!((amounts.mean(Dimension::Tokens) - 500.0).abs() < 1e-9, "what it did not use comes back");
     }
 
     #[test]
     fn answers_count_as_their_mean_until_they_are_there() {
-        let mut amounts = Amounts::new(Profile::Anthropic);
+        let mut amounts = Amounts::new(Charging::AsProduced);
         assert_eq!(amounts.of(Dimension::OutputTokens, COST), Amount { expected: 2_000.0, at_once: 0.0 });
         for tokens in [100, 200, 600] {
             amounts.succeeded(tokens);

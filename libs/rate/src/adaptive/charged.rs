@@ -47,6 +47,16 @@ impl Charged {
         }
     }
 
+    /// So much of what was charged before has been given back.
+    pub(super) fn returned(&mut self, at: f64, units: f64) {
+        self.slots.returned(at, units);
+    }
+
+    /// What was charged when.
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
     /// What was charged from one moment until before another.
     pub(super) fn between(&self, from: f64, until: f64) -> f64 {
         self.slots.tally(from, until).admitted()

@@ -11,6 +11,7 @@ mod climb;
 mod closing;
 mod memory;
 mod produced;
+mod refunded;
 mod round;
 
 use super::amount::{Amount, Charging};
@@ -28,7 +29,7 @@ pub(super) use memory::LaneRecord;
 
 /// How late a timer may wake without losing throughput, in seconds.
 const TICK: f64 = 0.005;
-/// ... and where answers are charged as they are produced: short ones give back what was expected of them.
+/// ... and where short answers give back what was expected of them, or charged.
 const RETURNS: f64 = 0.25;
 /// Requests per second at the start.
 const START: f64 = 4.0;
@@ -57,6 +58,8 @@ pub(super) struct Lane {
     slots: Slots,
     /// Where answers are charged as they are produced: what was charged when.
     charged: Option<Charged>,
+    /// What a request did not use of what it was charged comes back.
+    refunded: bool,
     recent: Recent,
     delay: VerdictDelay,
     /// When the next request may go, as far as pacing is concerned.
@@ -148,6 +151,7 @@ impl Lane {
             unit,
             slots: Slots::new(),
             charged: (charging == Charging::AsProduced).then(|| Charged::new(Slots::new())),
+            refunded: charging == Charging::Refunded,
             recent: Recent::default(),
             delay: VerdictDelay::default(),
             free_at: now,
@@ -176,6 +180,16 @@ impl Lane {
             in_round: 0.0,
             per_round: 2.0,
         }
+    }
+
+    /// Whether a refusal of what was sent then is the first in a while.
+    pub(super) fn is_new(&self, sent_at: f64) -> bool {
+        matches!(self.stage, Stage::Starting | Stage::Riding) && sent_at > self.cut_at
+    }
+
+    /// Whether the limit is one of a window.
+    pub(super) fn is_window(&self) -> bool {
+        self.window.is_some()
     }
 
     /// Units a second at which requests may go.
@@ -253,7 +267,7 @@ impl Lane {
 
     /// By how many seconds a request may be late and those after it still be in time.
     fn behind(&self) -> f64 {
-        if self.charged.is_some() { RETURNS } else { TICK }
+        if self.charged.is_some() || self.refunded { RETURNS } else { TICK }
     }
 
     fn pace(&mut self, now: f64) -> f64 {

@@ -7,7 +7,7 @@ pub(super) const SLOT: f64 = 0.05;
 /// 130 s: a window of a minute before another that refused everything, and what comes back late.
 const SLOTS: usize = 2_600;
 
-/// A ring of slots, 21 kB.
+/// A ring of slots, 31 kB.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     ring: Box<[Slot]>,
@@ -22,13 +22,16 @@ pub(super) struct Slots {
 struct Slot {
     sent: f32,
     refused: f32,
+    /// What came back then of what was sent before.
+    returned: f32,
 }
 
-/// Units sent in a stretch of time, and how many of them were refused.
+/// Units sent in a stretch of time, how many of them were refused, and how many came back in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) sent: f64,
     pub(super) refused: f64,
+    returned: f64,
 }
 
 /// What of the requests that were sent counts.
@@ -43,30 +46,36 @@ impl Tally {
     fn add(&mut self, slot: Slot) {
         self.sent += f64::from(slot.sent);
         self.refused += f64::from(slot.refused);
+        self.returned += f64::from(slot.returned);
     }
 
     fn remove(&mut self, slot: Slot) {
         self.sent -= f64::from(slot.sent);
         self.refused -= f64::from(slot.refused);
+        self.returned -= f64::from(slot.returned);
     }
 
     pub(super) fn scaled(self, factor: f64) -> Self {
-        Self { sent: self.sent * factor, refused: self.refused * factor }
+        Self { sent: self.sent * factor, refused: self.refused * factor, returned: self.returned * factor }
     }
 
     fn since(self, before: Self) -> Self {
-        Self { sent: self.sent - before.sent, refused: self.refused - before.refused }
+        Self {
+            sent: self.sent - before.sent,
+            refused: self.refused - before.refused,
+            returned: self.returned - before.returned,
+        }
     }
 
     pub(super) fn counted(self, counted: Counted) -> f64 {
         match counted {
-            Counted::Admitted => self.sent - self.refused,
-            Counted::All => self.sent,
+            Counted::Admitted => self.sent - self.refused - self.returned,
+            Counted::All => self.sent - self.returned,
         }
     }
 
     pub(super) fn admitted(self) -> f64 {
-        (self.sent - self.refused).max(0.0)
+        (self.sent - self.refused - self.returned).max(0.0)
     }
 
     /// The share that was refused, none of nothing.
@@ -97,6 +106,7 @@ impl Slots {
         for slot in &mut self.ring {
             slot.sent = narrow(f64::from(slot.sent) * factor);
             slot.refused = narrow(f64::from(slot.refused) * factor);
+            slot.returned = narrow(f64::from(slot.returned) * factor);
         }
         // What is within the window is summed up anew.
         self.within_from = u64::MAX;
@@ -104,7 +114,7 @@ impl Slots {
 
     /// As if so many units a second had been admitted all along.
     pub(super) fn even(now: f64, per_second: f64) -> Self {
-        let slot = Slot { sent: narrow(per_second * SLOT), refused: 0.0 };
+        let slot = Slot { sent: narrow(per_second * SLOT), ..Slot::default() };
         Self {
             ring: vec![slot; SLOTS].into_boxed_slice(),
             newest: number(now),
@@ -142,6 +152,12 @@ impl Slots {
 
     pub(super) fn refused(&mut self, sent_at: f64, units: f64) {
         self.change(sent_at, |slot| slot.refused += narrow(units));
+    }
+
+    /// So much of what was sent before has come back.
+    pub(super) fn returned(&mut self, at: f64, units: f64) {
+        self.advance(number(at));
+        self.change(at, |slot| slot.returned += narrow(units));
     }
 
     /// Changes a slot that is not forgotten yet, and what is within the window by exactly as much.

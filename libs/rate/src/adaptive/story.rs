@@ -52,7 +52,7 @@ impl Story {
                 self.refusals.push_back(Refusal { at: now, rate: turn.at, dimension });
             }
             Why::Closed => self.paused = Some((turn.at, dimension)),
-            Why::Reopened { .. } => self.paused = None,
+            Why::Reopened { .. } | Why::Charged(_) => self.paused = None,
             Why::Edge | Why::Overrun | Why::Stated | Why::Shared | Why::SlowDown => {}
         }
     }

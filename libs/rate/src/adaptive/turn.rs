@@ -1,5 +1,7 @@
 //! A change of a lane's rate and its cause.
 
+use super::amount::Charging;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Turn {
     pub(super) at: f64,
@@ -16,5 +18,6 @@ pub(super) enum Why {
     SlowDown,
     Overrun,
     Closed,
+    Charged(Charging),
     Reopened { seconds: f64, window: Option<f64> },
 }

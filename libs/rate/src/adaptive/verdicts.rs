@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use super::amount::Amount;
-use super::lane::Refusal;
+use super::amount::{Amount, Charging};
+use super::evidence::{Limited, Told};
+use super::lane::{Lane, Refusal};
 use super::stated::Said;
+use super::turn::{Turn, Why};
 use super::window::MINUTE;
 use super::words::words;
 use super::{Adaptive, HIGHEST_TOKENS, Tokens, Words};
-use crate::event::{Dimension, Hint, Hints, Verdict};
+use crate::event::{Cost, Dimension, Hint, Hints, Verdict};
 use crate::hint::exhausted;
 use crate::in_flight::Flight;
 use crate::profile::Profile;
@@ -53,7 +55,9 @@ impl Adaptive {
         for Tokens { dimension, lane, .. } in &mut self.tokens {
             if let Some(lane) = lane {
                 let amount = self.amounts.of(*dimension, flight.cost);
-                if amount.expected > MINUTE * lane.rate() {
+                if self.amounts.charging(*dimension) == Charging::Refunded {
+                    lane.returned(seconds, amount.expected - self.amounts.mean(*dimension));
+                } else if amount.expected > MINUTE * lane.rate() {
                     lane.undo(seconds, sent_at, amount);
                 } else {
                     lane.correct(seconds, sent_at, -self.amounts.beyond(*dimension, flight.cost));
@@ -72,9 +76,18 @@ impl Adaptive {
 
     fn succeeded(&mut self, now: Duration, flight: Flight, output_tokens: u32, in_flight: u32) -> Words {
         let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
+        if let Some(evidence) = &mut self.evidence {
+            evidence.answered(seconds, flight.cost, output_tokens);
+        }
+        let (tokens, expected) = (f64::from(output_tokens), self.amounts.expected_answer(flight.cost));
         for Tokens { dimension, lane, .. } in &mut self.tokens {
-            if let (Some(lane), Some(expected)) = (lane, self.amounts.outstanding(*dimension, flight.cost)) {
-                lane.produced(seconds, sent_at, f64::from(output_tokens), expected);
+            let Some(lane) = lane else { continue };
+            match self.amounts.charging(*dimension) {
+                Charging::AtOnce => {}
+                Charging::Refunded => {
+                    lane.returned(seconds, (f64::from(flight.cost.output_tokens) - tokens).max(0.0));
+                }
+                Charging::AsProduced => lane.produced(seconds, sent_at, tokens, expected),
             }
         }
         self.amounts.succeeded(output_tokens);
@@ -94,6 +107,7 @@ impl Adaptive {
         let (seconds, sent_at) = (self.seconds(now), self.seconds(flight.sent_at));
         let wait = retry_after.map(|wait| wait.as_secs_f64());
         let mut turns = Words::new();
+        let told = self.weigh(sent_at, flight.cost, blamed);
         if blamed == Dimension::Requests {
             let refusal = Refusal { sent_at, amount: Amount::at_once(1.0), wait };
             if let Some(turn) = self.requests.refused(seconds, refusal) {
@@ -121,7 +135,40 @@ impl Adaptive {
                 lane.undo(seconds, sent_at, amount);
             }
         }
+        turns.extend(told.and_then(|told| self.charge(seconds, told)));
         turns
+    }
+
+    /// What a refusal shows of how tokens are charged.
+    fn weigh(&mut self, sent_at: f64, cost: Cost, blamed: Dimension) -> Option<Told> {
+        let tokens = self.tokens.iter().find(|tokens| tokens.dimension == Dimension::Tokens)?;
+        if blamed == Dimension::Tokens {
+            self.evidence.get_or_insert_default();
+        }
+        let evidence = self.evidence.as_mut()?;
+        evidence.refused(sent_at, cost);
+        let lane = tokens.lane.as_ref();
+        if blamed != Dimension::Tokens || lane.is_some_and(|lane| !lane.is_new(sent_at)) {
+            return None;
+        }
+        let limited = Limited {
+            in_window: lane.is_some_and(Lane::is_window),
+            unit: self.amounts.mean(Dimension::Tokens),
+        };
+        evidence.exhausted(sent_at, limited, self.amounts.charging(Dimension::Tokens))
+    }
+
+    /// Goes on with tokens charged like this.
+    fn charge(&mut self, seconds: f64, told: Told) -> Option<String> {
+        self.amounts.charge(told.charging);
+        let unit = self.amounts.mean(Dimension::Tokens);
+        let tokens = self.tokens.iter_mut().find(|tokens| tokens.dimension == Dimension::Tokens)?;
+        let lane = tokens.lane.as_mut()?;
+        let (before, charging) = (lane.rate(), told.charging);
+        lane.charge(seconds, told, unit);
+        let turn = Turn { at: before, to: lane.rate(), why: Why::Charged(charging) };
+        self.story.note(seconds, turn, Dimension::Tokens);
+        Some(words(turn, Dimension::Tokens))
     }
 
     /// The provider asks for a slower rise.

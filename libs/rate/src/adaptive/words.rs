@@ -1,5 +1,6 @@
 //! What was decided and where things stand, in words for people.
 
+use super::amount::Charging;
 use super::turn::{Turn, Why};
 use crate::event::Dimension;
 
@@ -20,6 +21,15 @@ pub(super) fn words(turn: Turn, dimension: Dimension) -> String {
         }
         Why::Stated => format!("{to}: the limit that the provider states"),
         Why::Shared => format!("{to}, from {at}: nearer to what the other jobs on this key send"),
+        Why::Charged(Charging::AtOnce) => {
+            format!("{to}: refusals fit tokens that are charged when a request arrives")
+        }
+        Why::Charged(Charging::Refunded) => {
+            format!("{to}: refusals fit tokens of which those come back that an answer did not use")
+        }
+        Why::Charged(Charging::AsProduced) => {
+            format!("{to}: refusals fit tokens that are charged as they are produced")
+        }
         Why::SlowDown => format!("{to}, from {at}: the provider asks to slow down"),
     }
 }
