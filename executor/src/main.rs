@@ -22,7 +22,8 @@ struct Arguments {
     /// that is a folder, else below the user's state folder].
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-    /// Where jobs on one key tell each other what they learn of its rate: a folder, or none [default: none]
+    /// Where jobs on one key tell each other what they learn of its rate: a folder, a path in a bucket, or none
+    /// [default: none]
     #[arg(long, value_name = "URI")]
     shared_state: Option<String>,
     /// How often this job tells the others there what it sends, in seconds

@@ -33,7 +33,7 @@ pub fn scratch_folder(output: &Location, identity: &Identity) -> Option<PathBuf>
         Location::Path(folder) => Some(folder.join(".penstock/scratch").join(identity.prefix(16))),
         Location::Bucket(place) => {
             let output = hex(&Sha256::digest(place.to_string()));
-            Some(state_folder()?.join(identity.as_str()).join(&output[..16]))
+            Some(state_folder()?.join(format!("{identity}-{}", &output[..16])))
         }
     }
 }

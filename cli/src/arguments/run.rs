@@ -17,10 +17,10 @@ use super::{ViewArguments, duration, word};
 /// Arguments of `penstock run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// The input file: one JSON object a line
+    /// The input, one JSON object a line: a path, `gs://bucket/object` or `s3://bucket/object`
     #[arg(value_name = "INPUT", required_unless_present = "job")]
     pub(crate) input: Option<String>,
-    /// The folder for results, errors and receipt
+    /// Where results, errors and receipt go: a folder, `gs://bucket/path` or `s3://bucket/path`
     #[arg(long, short, value_name = "OUTPUT", required_unless_present = "job")]
     pub(crate) output: Option<String>,
     /// A job file (YAML or JSON): routes, TLS, sampling parameters, per-model limits; flags win over it
@@ -86,7 +86,7 @@ pub(crate) struct RunArguments {
     #[arg(long, help_heading = "Limits", value_name = "TIME", value_parser = duration::seconds)]
     pub(crate) deadline: Option<NonZeroU64>,
 
-    /// Where jobs on one key tell each other what they learn of its rate: a folder, or none
+    /// Where jobs on one key tell each other what they learn of its rate: a folder, a path in a bucket, or none
     /// [default: `$XDG_STATE_HOME/penstock`, else `~/.local/state/penstock`]
     #[arg(long, help_heading = "Limits", value_name = "URI")]
     pub(crate) shared_state: Option<String>,

@@ -39,7 +39,8 @@ fn explain(difference: Option<&str>) -> String {
     match difference {
         Some("input.generation") => {
             "the input has changed since the job in it began; run the changed input with \
-                                     another --output, or put the old file back with its modification time"
+                                     another --output, or put the old one back: a file with its modification time, an \
+                                     object by restoring its generation"
                 .to_owned()
         }
         Some("input.uri") => "it belongs to a job with another input; choose another --output".to_owned(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
@@ -34,6 +35,11 @@ pub struct MemoryStore {
 struct Objects {
     last_generation: u64,
     by_name: BTreeMap<String, Object>,
+    interval: Duration,
+    /// When each name changed last, where there is an interval.
+    changed: BTreeMap<String, Instant>,
+    /// The names of changes that came too soon.
+    too_soon: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +52,19 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store in which a name changes at most once in an `interval`, as `gs://` has it; what comes too soon is
+    /// [`Unavailable`](ErrorKind::Unavailable).
+    pub fn changing_once_in(interval: Duration) -> Self {
+        let store = Self::new();
+        store.objects().interval = interval;
+        store
+    }
+
+    /// The names whose changes came too soon, in their order.
+    pub fn too_soon(&self) -> Vec<String> {
+        self.objects().too_soon.clone()
     }
 
     fn objects(&self) -> MutexGuard<'_, Objects> {
@@ -70,11 +89,36 @@ impl Objects {
     fn create(&mut self, action: Action, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
         match self.get(name) {
             Some(_) => Err(StorageError::exists(action, name)),
-            None => Ok(self.put(name, content)),
+            None => self.put(action, name, content),
         }
     }
 
-    fn put(&mut self, name: &ObjectName, content: Bytes) -> ObjectMeta {
+    /// Notes that a name changes now.
+    fn change(&mut self, action: Action, name: &ObjectName) -> Result<()> {
+        if self.interval.is_zero() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        match self.changed.get(name.as_str()) {
+            Some(last) if now < *last + self.interval => {
+                self.too_soon.push(name.to_string());
+                Err(StorageError::new(
+                    ErrorKind::Unavailable,
+                    action,
+                    name,
+                    "it changes too often",
+                    "wait before it is changed again",
+                ))
+            }
+            _ => {
+                self.changed.insert(name.to_string(), now);
+                Ok(())
+            }
+        }
+    }
+
+    fn put(&mut self, action: Action, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
+        self.change(action, name)?;
         self.last_generation += 1;
         let checksum = Checksum::of(&content);
         let meta = ObjectMeta {
@@ -84,14 +128,14 @@ impl Objects {
             crc32c: Some(checksum.crc32c),
         };
         self.by_name.insert(name.to_string(), Object { meta: meta.clone(), content });
-        meta
+        Ok(meta)
     }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     fn mutation_interval(&self) -> Duration {
-        Duration::ZERO
+        self.objects().interval
     }
 
     fn compose_limit(&self) -> Option<usize> {
@@ -139,7 +183,9 @@ impl Store for MemoryStore {
     ) -> Result<ObjectMeta> {
         let mut objects = self.objects();
         match objects.get(name) {
-            Some(object) if object.meta.generation == *generation => Ok(objects.put(name, content)),
+            Some(object) if object.meta.generation == *generation => {
+                objects.put(Action::Replace, name, content)
+            }
             _ => Err(StorageError::changed(Action::Replace, name)),
         }
     }
@@ -196,6 +242,7 @@ impl Store for MemoryStore {
                 Err(StorageError::changed(Action::Delete, name))
             }
             Some(_) => {
+                objects.change(Action::Delete, name)?;
                 objects.by_name.remove(name.as_str());
                 Ok(())
             }
