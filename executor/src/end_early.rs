@@ -11,7 +11,6 @@ use penstock_storage::{Chunks, ErrorKind, Input};
 use tokio::sync::mpsc;
 
 use crate::{
-    input,
     results::{Answered, Entry},
     steps::Steps,
 };
@@ -113,7 +112,7 @@ impl Reading<'_> {
     /// The next bytes; `None` at the end, when the input is not what it was, and when nobody waits any more.
     async fn next(&mut self, entries: &mpsc::Sender<Entry>) -> Option<Bytes> {
         loop {
-            match input::next(self.input, &mut *self.chunks).await {
+            match self.chunks.next().await {
                 Ok(chunk) => {
                     self.offset += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
                     return chunk;
