@@ -110,6 +110,11 @@ fn sources<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a 
     std::iter::successors(error.source(), |&source| source.source())
 }
 
+/// The failure of `action` on `object` that the library reports.
+pub(super) fn told(action: Action, object: impl Display, error: &Error) -> StorageError {
+    storage_error(action, object, &Answer::from(error))
+}
+
 /// The failure of `action` on `object` that `answer` tells of.
 pub(super) fn storage_error(action: Action, object: impl Display, answer: &Answer) -> StorageError {
     let (kind, advice) = meaning(action, answer);

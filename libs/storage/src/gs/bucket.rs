@@ -1,8 +1,8 @@
 //! The clients of one bucket: where the service is, who asks, and how long an answer may take.
 //!
 //! Credentials are the application default ones: a key file or login on a machine, the metadata server on Google
-//! Cloud, which is how Workload Identity works. Nothing is read of `STORAGE_EMULATOR_HOST`: whoever wants another endpoint
-//! says so in [`GsSettings`].
+//! Cloud, which is how Workload Identity works. The client library reads no `STORAGE_EMULATOR_HOST`: whoever wants another
+//! endpoint says so in [`GsSettings`].
 
 use std::fmt::{self, Display};
 use std::future::Future;
@@ -16,21 +16,21 @@ use google_cloud_storage::client::{Storage, StorageControl};
 use google_cloud_storage::read_resume_policy::NeverResume;
 use google_cloud_storage::retry_policy::RetryableErrors;
 
-use super::answer::{Answer, storage_error};
+use super::answer::{Answer, storage_error, told};
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
-
-/// How long a call may take that moves little.
-pub(super) const CALL: Duration = Duration::from_secs(45);
-
-/// How long one attempt of such a call may take where it is repeated.
-pub(super) const ATTEMPT: Duration = Duration::from_secs(14);
 
 /// How often a call that changes nothing is attempted.
 pub(super) const ATTEMPTS: u32 = 3;
 
+/// What lies between the attempts, and more.
+const PAUSES: Duration = Duration::from_secs(3);
+
+/// How long one attempt may take: three of them, and what lies between, take less than a minute.
+const PATIENCE: Duration = Duration::from_secs(14);
+
 /// Where Google Cloud Storage is and who asks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GsSettings {
     /// The URL of the service instead of `https://storage.googleapis.com`.
     pub endpoint: Option<String>,
@@ -38,6 +38,14 @@ pub struct GsSettings {
     pub grpc_endpoint: Option<String>,
     /// Ask without credentials: public buckets, and services that know none.
     pub anonymous: bool,
+    /// How long one attempt of a call that moves little may take, and how long a stream may stand still.
+    pub patience: Duration,
+}
+
+impl Default for GsSettings {
+    fn default() -> Self {
+        Self { endpoint: None, grpc_endpoint: None, anonymous: false, patience: PATIENCE }
+    }
 }
 
 /// One bucket. Clones share their connections.
@@ -46,6 +54,8 @@ pub struct GsBucket {
     pub(super) storage: Storage,
     pub(super) control: StorageControl,
     name: String,
+    /// See [`GsSettings::patience`].
+    pub(super) patience: Duration,
 }
 
 impl GsBucket {
@@ -72,12 +82,17 @@ impl GsBucket {
         let failed = |answer: client_builder::Error| cannot_connect(&name, &answer);
         let storage = storage.build().await.map_err(failed)?;
         let control = control.build().await.map_err(failed)?;
-        Ok(Self { storage, control, name })
+        Ok(Self { storage, control, name, patience: settings.patience })
     }
 
     /// The bucket's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How long a call that is attempted several times may take in all.
+    pub(super) fn patience_in_all(&self) -> Duration {
+        self.patience * ATTEMPTS + PAUSES
     }
 
     /// The bucket as the service's methods name it.
@@ -112,11 +127,19 @@ pub(super) async fn answered<T>(
     object: impl Display,
     call: impl Future<Output = google_cloud_storage::Result<T>>,
 ) -> Result<T> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(answer)) => Err(storage_error(action, object, &Answer::from(&answer))),
-        Err(_) => Err(storage_error(action, object, &Answer::late(limit))),
-    }
+    let call = async { call.await.map_err(|answer| told(action, &object, &answer)) };
+    within(limit, action, &object, call).await
+}
+
+/// As [`answered`], for several calls that have one limit.
+pub(super) async fn within<T>(
+    limit: Duration,
+    action: Action,
+    object: impl Display,
+    calls: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    let ended = tokio::time::timeout(limit, calls).await;
+    ended.unwrap_or_else(|_| Err(storage_error(action, object, &Answer::late(limit))))
 }
 
 fn cannot_connect(bucket: &str, answer: &client_builder::Error) -> StorageError {

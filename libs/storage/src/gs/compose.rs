@@ -5,7 +5,7 @@ use google_cloud_gax::retry_policy::NeverRetry;
 use google_cloud_storage::model::compose_object_request::source_object::ObjectPreconditions;
 use google_cloud_storage::model::{Object, compose_object_request::SourceObject};
 
-use super::bucket::{ATTEMPT, answered};
+use super::bucket::answered;
 use super::object::{content_type, found, number};
 use super::{COMPOSE_LIMIT, GsStore};
 use crate::Result;
@@ -40,13 +40,13 @@ impl GsStore {
             .set_source_objects(pinned)
             .set_if_generation_match(0)
             .with_retry_policy(NeverRetry);
-        let answer = answered(ATTEMPT * 2, Action::Compose, target, request.send()).await;
+        let answer = answered(self.bucket.patience * 2, Action::Compose, target, request.send()).await;
         let written =
             answer.and_then(|object| found(Action::Compose, target, &object)).map(|found| found.meta);
         let write = Write { action: Action::Compose, name: target, mark: &mark, replaces: None };
         match settled(&write, written, self.look(target)).await {
-            Err(error) if error.kind() == ErrorKind::Exists => {
-                Err(self.failed_condition(target, error).await)
+            Err(error) if matches!(error.kind(), ErrorKind::Exists | ErrorKind::NotFound) => {
+                Err(self.failed_condition(target, sources, error).await)
             }
             settled => settled,
         }
@@ -59,11 +59,27 @@ impl GsStore {
         Ok(SourceObject::new().set_name(self.path(name)).set_object_preconditions(condition))
     }
 
-    /// The service does not say whose condition failed: the target's, or, where there is no target, a source's.
-    async fn failed_condition(&self, target: &ObjectName, error: StorageError) -> StorageError {
-        match self.look(target).await {
-            Ok(None) => StorageError::changed(Action::Compose, target),
-            _ => error,
+    /// The service does not say whose condition failed, or what it has not found: the target's, or, where there is no
+    /// target, that of a source.
+    async fn failed_condition(
+        &self,
+        target: &ObjectName,
+        sources: &[(ObjectName, Generation)],
+        error: StorageError,
+    ) -> StorageError {
+        if !matches!(self.look(target).await, Ok(None)) {
+            return error;
         }
+        for (name, generation) in sources {
+            match self.look(name).await {
+                Ok(None) => return StorageError::not_found(Action::Compose, name),
+                Ok(Some(found)) if found.meta.generation != *generation => {
+                    return StorageError::changed(Action::Compose, name);
+                }
+                Ok(Some(_)) => {}
+                Err(error) => return error,
+            }
+        }
+        error
     }
 }

@@ -6,7 +6,7 @@ use google_cloud_gax::options::RequestOptionsBuilder as _;
 use google_cloud_gax::retry_policy::NeverRetry;
 
 use super::GsStore;
-use super::bucket::{ATTEMPT, answered};
+use super::bucket::answered;
 use super::object::number;
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
@@ -29,7 +29,7 @@ impl GsStore {
             .set_object(self.path(name))
             .set_if_generation_match(pinned)
             .with_retry_policy(NeverRetry);
-        match answered(ATTEMPT, Action::Delete, name, request.send()).await {
+        match answered(self.bucket.patience, Action::Delete, name, request.send()).await {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) if error.kind() == ErrorKind::Changed => match self.look(name).await? {
                 None => Ok(()),

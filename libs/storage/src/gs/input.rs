@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use google_cloud_storage::model::Object;
 
 use super::bucket::GsBucket;
 use super::object::{head, without_checksum};
@@ -17,6 +18,9 @@ use crate::reader::Chunks;
 
 /// A chunk has at least as many bytes, but for the last: what arrives in smaller pieces is put together.
 const CHUNK_BYTES: usize = 256 << 10;
+
+/// The largest object that there is, in bytes: 5 TiB (<https://cloud.google.com/storage/quotas#objects>).
+const LARGEST: i64 = 5 << 40;
 
 /// An object of a bucket as an input. Its URI is `gs://<bucket>/<object>`; its generation is the service's number.
 #[derive(Clone, Debug)]
@@ -36,18 +40,14 @@ impl GsInput {
         let path = path.into();
         let uri = format!("gs://{}/{path}", bucket.name());
         let object = head(&bucket, &path, &uri).await?.ok_or_else(|| missing(Action::Open, &uri))?;
-        if !matches!(object.content_encoding.as_str(), "" | "identity") {
-            return Err(encoded(&uri, &object.content_encoding));
-        }
-        let crc32c = object.checksums.as_ref().and_then(|checksums| checksums.crc32c);
-        let crc32c = crc32c.ok_or_else(|| without_checksum(Action::Open, &uri))?;
+        let checksum = readable(&uri, &object)?;
         Ok(Self {
             bucket,
             path,
             uri,
             number: object.generation,
             generation: Generation::new(object.generation.to_string()),
-            checksum: Checksum { size_bytes: object.size.unsigned_abs(), crc32c },
+            checksum,
         })
     }
 }
@@ -156,6 +156,19 @@ impl GsChunks<'_> {
     }
 }
 
+/// What the bytes of an input come to, if it is one that can be read at any place.
+fn readable(uri: &str, object: &Object) -> Result<Checksum> {
+    if !matches!(object.content_encoding.as_str(), "" | "identity") {
+        return Err(encoded(uri, &object.content_encoding));
+    }
+    if object.size > LARGEST {
+        return Err(impossible(uri, object.size));
+    }
+    let crc32c = object.checksums.as_ref().and_then(|checksums| checksums.crc32c);
+    let crc32c = crc32c.ok_or_else(|| without_checksum(Action::Open, uri))?;
+    Ok(Checksum { size_bytes: object.size.unsigned_abs(), crc32c })
+}
+
 fn missing(action: Action, uri: &str) -> StorageError {
     StorageError::new(
         ErrorKind::NotFound,
@@ -186,6 +199,16 @@ fn encoded(uri: &str, encoding: &str) -> StorageError {
     )
 }
 
+fn impossible(uri: &str, size_bytes: i64) -> StorageError {
+    StorageError::new(
+        ErrorKind::Invalid,
+        Action::Open,
+        uri,
+        format!("it is said to have {size_bytes} bytes, and no object has more than {LARGEST}"),
+        "make sure that the endpoint is Google Cloud Storage, or speaks as it does",
+    )
+}
+
 fn damaged(uri: &str) -> StorageError {
     StorageError::new(
         ErrorKind::Damaged,
@@ -194,4 +217,30 @@ fn damaged(uri: &str) -> StorageError {
         "what was read contradicts the checksum that the storage keeps",
         "run the same command again, and look at what lies between if it happens twice",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use google_cloud_storage::model::ObjectChecksums;
+
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_read_at_any_place_is_an_input() {
+        let checksums = ObjectChecksums::new().set_crc32c(7_u32);
+        let plain = Object::new().set_size(LARGEST).set_checksums(checksums.clone());
+        let read = readable("gs://b/o", &plain).unwrap();
+        assert_eq!(read, Checksum { size_bytes: 5 << 40, crc32c: 7 });
+        let table = [
+            (plain.clone().set_size(LARGEST + 1), ErrorKind::Invalid, "no object has more than"),
+            (plain.clone().set_content_encoding("gzip"), ErrorKind::Invalid, "Content-Encoding: gzip"),
+            (Object::new().set_size(1), ErrorKind::Damaged, "tells no CRC32C"),
+        ];
+        for (object, kind, told) in table {
+            let error = readable("gs://b/o", &object).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(told), "{error}");
+        }
+        assert!(readable("gs://b/o", &plain.set_content_encoding("identity")).is_ok());
+    }
 }

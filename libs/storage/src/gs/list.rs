@@ -4,7 +4,7 @@ use google_cloud_gax::options::RequestOptionsBuilder as _;
 use google_cloud_storage::builder::storage_control::ListObjects;
 
 use super::GsStore;
-use super::bucket::{ATTEMPT, CALL, answered};
+use super::bucket::answered;
 use super::object::listed;
 use crate::Result;
 use crate::error::Action;
@@ -25,7 +25,8 @@ impl GsStore {
                 .set_page_size(PAGE)
                 .set_lexicographic_start(&start)
                 .set_page_token(token);
-            let answer = answered(CALL, Action::List, prefix, request.send()).await?;
+            let answer =
+                answered(self.bucket.patience_in_all(), Action::List, prefix, request.send()).await?;
             // The service begins with `start` itself, and may give pages without objects.
             let after = answer.objects.iter().filter(|object| start.is_empty() || object.name != start);
             let last = after.clone().last().and_then(|object| self.name_below(&object.name));
@@ -46,7 +47,7 @@ impl GsStore {
     pub(super) async fn probe(&self) -> Result<()> {
         let place = format!("gs://{}/{}", self.bucket.name(), self.prefix);
         let request = self.listing(self.prefix.clone()).set_page_size(1);
-        answered(CALL, Action::List, place, request.send()).await.map(drop)
+        answered(self.bucket.patience_in_all(), Action::List, place, request.send()).await.map(drop)
     }
 
     fn listing(&self, prefix: String) -> ListObjects {
@@ -55,7 +56,7 @@ impl GsStore {
             .list_objects()
             .set_parent(self.bucket.resource())
             .set_prefix(prefix)
-            .with_attempt_timeout(ATTEMPT)
+            .with_attempt_timeout(self.bucket.patience)
     }
 
     fn name_below(&self, path: &str) -> Option<String> {

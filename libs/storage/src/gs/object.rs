@@ -3,7 +3,7 @@
 use google_cloud_gax::options::RequestOptionsBuilder as _;
 use google_cloud_storage::model::Object;
 
-use super::bucket::{ATTEMPT, CALL, GsBucket, answered};
+use super::bucket::{GsBucket, answered};
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::{Generation, ObjectMeta};
@@ -21,8 +21,8 @@ pub(super) fn content_type(name: &ObjectName) -> &'static str {
 /// What the service tells of the object at `path`, which messages call `display`; `None` when there is none.
 pub(super) async fn head(bucket: &GsBucket, path: &str, display: &str) -> Result<Option<Object>> {
     let request = bucket.control.get_object().set_bucket(bucket.resource()).set_object(path);
-    let request = request.with_attempt_timeout(ATTEMPT);
-    match answered(CALL, Action::Read, display, request.send()).await {
+    let request = request.with_attempt_timeout(bucket.patience);
+    match answered(bucket.patience_in_all(), Action::Read, display, request.send()).await {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -12,14 +12,15 @@ use google_cloud_storage::model_ext::ReadRange;
 use google_cloud_storage::read_object::ReadObjectResponse;
 
 use super::GsStore;
-use super::bucket::{ATTEMPT, ATTEMPTS, GsBucket, answered};
+use super::answer::told;
+use super::bucket::{ATTEMPTS, GsBucket, answered, within};
 use super::object::{head, number, without_checksum};
 use crate::Result;
 use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::{Checksum, Generation, ObjectMeta};
 use crate::name::ObjectName;
 
-/// The pause before the first resumption; each further one doubles it.
+/// The pause before the first resumption; the second one has twice as long.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The bytes of a range of one generation, as they arrive.
@@ -46,12 +47,14 @@ impl Stream {
         Self { bucket, path, display, generation, rest: range, answer: None }
     }
 
-    /// The next bytes, never empty; `None` at the end of the range. An error other than
-    /// [`Unavailable`](ErrorKind::Unavailable), or three attempts that bring nothing, are told; the latter within 45 s.
+    /// The next bytes, never empty; `None` at the end of the range. Told are three attempts one after the other that bring
+    /// nothing, within a minute, and at once an error other than [`Unavailable`](ErrorKind::Unavailable).
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>> {
         let mut failures = 0;
         while !self.rest.is_empty() {
-            let error = match self.attempt().await {
+            let (limit, display) = (self.bucket.patience, self.display.clone());
+            let error = match within(limit, Action::Read, display, self.attempt()).await {
+                Ok(bytes) if bytes.is_empty() => continue,
                 Ok(bytes) => {
                     self.rest.start += bytes.len() as u64;
                     return Ok(Some(bytes));
@@ -60,6 +63,9 @@ impl Stream {
             };
             self.answer = None;
             failures += 1;
+            if error.kind() == ErrorKind::Changed {
+                return Err(self.gone_or(error).await);
+            }
             if error.kind() != ErrorKind::Unavailable || failures == ATTEMPTS {
                 return Err(error);
             }
@@ -67,6 +73,20 @@ impl Stream {
             tokio::time::sleep(PAUSE * failures).await;
         }
         Ok(None)
+    }
+
+    /// A condition on the generation fails of an object that is gone, too.
+    async fn gone_or(&mut self, changed: StorageError) -> StorageError {
+        match head(&self.bucket, &self.path, &self.display).await {
+            Ok(None) => StorageError::new(
+                ErrorKind::NotFound,
+                Action::Read,
+                &self.display,
+                "there is no such object",
+                "make sure that nobody deletes what a job needs",
+            ),
+            _ => changed,
+        }
     }
 
     /// All that is left, in one piece.
@@ -90,14 +110,15 @@ impl Stream {
         }
         let answer = self.answer.as_mut().expect("invariant: it has just been set");
         let rest_bytes = self.rest.end - self.rest.start;
-        answered(ATTEMPT, Action::Read, &self.display, received(answer, rest_bytes)).await
+        received(answer, rest_bytes).await.map_err(|answer| told(Action::Read, &self.display, &answer))
     }
 
     async fn send(&mut self) -> Result<ReadObjectResponse> {
         let range = ReadRange::segment(self.rest.start, self.rest.end - self.rest.start);
         let answer = self.bucket.read(&self.path, &self.display, Some(self.generation), range).await?;
         let size_bytes = answer.object().size.unsigned_abs();
-        if self.rest.end > size_bytes {
+        // A server that does not tell the size sends less than was asked for.
+        if size_bytes > 0 && self.rest.end > size_bytes {
             return Err(StorageError::past_the_end(&self.display, &self.rest, size_bytes));
         }
         Ok(answer)
@@ -137,7 +158,7 @@ impl GsBucket {
             request = request.set_if_generation_match(generation);
         }
         // The future of a request has 26 KB, and is part of every stream that may have to send one.
-        answered(ATTEMPT, Action::Read, display, Box::pin(request.send())).await
+        answered(self.patience, Action::Read, display, Box::pin(request.send())).await
     }
 }
 

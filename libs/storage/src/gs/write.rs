@@ -22,9 +22,6 @@ use crate::settle::{MARK, Write, new_mark, settled};
 /// From which size on an upload is resumable.
 const RESUMABLE_BYTES: u64 = 16 << 20;
 
-/// How long a write may take beside the time for its bytes.
-const SLOWEST_ANSWER: Duration = Duration::from_secs(25);
-
 /// The slowest way to the storage that an upload has patience with, in bytes per second.
 const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
 
@@ -93,7 +90,7 @@ impl GsStore {
             .with_retry_policy(attempts);
         // The future of an upload has 60 KB.
         let sending = Box::pin(request.send_unbuffered());
-        let answer = answered(time_for(checksum.size_bytes), action, name, sending).await;
+        let answer = answered(self.time_for(checksum.size_bytes), action, name, sending).await;
         let written = answer.and_then(|object| found(action, name, &object)).map(|found| found.meta);
         let write = Write { action, name, mark: &mark, replaces };
         let written = settled(&write, written, self.look(name)).await?;
@@ -109,9 +106,9 @@ impl GsStore {
             ))
         }
     }
-}
 
-/// How long an upload of so many bytes may take. A small one is done with, its look included, within a minute.
-fn time_for(size_bytes: u64) -> Duration {
-    SLOWEST_ANSWER + Duration::from_secs(size_bytes / SLOWEST_BYTES_PER_SECOND)
+    /// How long an upload of so many bytes may take. A small one is done with, its look included, within a minute.
+    fn time_for(&self, size_bytes: u64) -> Duration {
+        self.bucket.patience + Duration::from_secs(size_bytes / SLOWEST_BYTES_PER_SECOND)
+    }
 }
