@@ -23,6 +23,10 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Send one body again and again, with nothing around it
     Loop(LoopArguments),
+    /// Serve a bucket, until stdin ends
+    Bucket(BucketArguments),
+    /// Read an input to its end and drop it
+    Read(ReadArguments),
 }
 
 /// Bytes of an answer that sorts its question under one word.
@@ -77,4 +81,26 @@ pub(crate) struct LoopArguments {
     /// How many at once
     #[arg(long, value_name = "N")]
     pub(crate) concurrency: NonZeroU32,
+}
+
+/// Arguments of `penstock-bench bucket`.
+#[derive(Debug, Args)]
+pub(crate) struct BucketArguments {
+    /// Milliseconds until an answer
+    #[arg(long, value_name = "MS")]
+    pub(crate) latency_ms: u64,
+    /// Below it large objects are kept
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
+/// Arguments of `penstock-bench read`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadArguments {
+    /// Where it is, as `penstock run` takes it; with --bare an HTTP URL
+    #[arg(value_name = "INPUT")]
+    pub(crate) place: String,
+    /// One GET over the HTTP client, with nothing around it
+    #[arg(long)]
+    pub(crate) bare: bool,
 }

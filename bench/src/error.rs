@@ -62,6 +62,9 @@ pub(crate) enum BenchError {
     /// The HTTP client of the loop.
     #[error("send a request: {0}; see that the server still runs")]
     Http(#[from] reqwest::Error),
+    /// The bucket.
+    #[error(transparent)]
+    Storage(#[from] penstock_storage::StorageError),
     /// This process.
     #[error("run the server or the loop: {0}; allow this process more memory and files")]
     Own(#[from] io::Error),

@@ -6,6 +6,9 @@
 //! | [`rows`] | the rows, one module for each subject |
 //! | [`row`], [`spread`], [`report`] | one measured row, the spread of its rounds, and how rows are shown |
 //! | [`server`], [`answering`] | a server that gives every request one answer, and the handle on its process |
+//! | [`served`] | what such handles have in common: a server that is told on stdin |
+//! | [`bucket`] | the storage double in a process of its own, and what its log says of a job |
+//! | [`reading`] | an input read to its end, as a job does and with a bare client |
 //! | [`simulated`] | the provider double in a process of its own, and its log |
 //! | [`reqwest_loop`] | the bare client that Penstock is measured against |
 //! | [`process`], [`patience`] | other programs: started on chosen cores, measured, awaited |
@@ -17,15 +20,18 @@
 
 mod answering;
 mod arguments;
+mod bucket;
 mod error;
 mod input;
 mod machine;
 mod patience;
 mod process;
+mod reading;
 mod report;
 mod reqwest_loop;
 mod row;
 mod rows;
+mod served;
 mod server;
 mod simulated;
 mod spread;
@@ -59,5 +65,7 @@ fn execute(command: Command) -> Result<(), BenchError> {
         Command::Rows(arguments) => rows::measure(&arguments),
         Command::Serve(arguments) => server::serve(arguments.text_bytes),
         Command::Loop(arguments) => reqwest_loop::run(&arguments),
+        Command::Bucket(arguments) => bucket::serve(&arguments),
+        Command::Read(arguments) => reading::run(&arguments),
     }
 }

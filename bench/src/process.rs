@@ -40,7 +40,7 @@ impl Cores {
 #[derive(Debug, Clone)]
 pub(crate) struct Invocation {
     cores: Cores,
-    variables: Vec<(&'static str, &'static str)>,
+    variables: Vec<(&'static str, String)>,
     program: PathBuf,
     arguments: Vec<String>,
 }
@@ -62,8 +62,8 @@ impl Invocation {
     }
 
     /// With an environment variable.
-    pub(crate) fn variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.variables.push((name, value));
+    pub(crate) fn variable(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
         self
     }
 
@@ -71,7 +71,7 @@ impl Invocation {
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new("taskset");
         command.args(["--cpu-list", self.cores.list()]).arg(&self.program).args(&self.arguments);
-        command.envs(self.variables.iter().copied()).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
         command
     }
 

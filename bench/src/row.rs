@@ -25,6 +25,7 @@ pub(crate) enum Unit {
     MegabytesPerSecond,
     Seconds,
     Objects,
+    Calls,
     Microseconds,
 }
 
@@ -92,6 +93,7 @@ impl Unit {
             Self::MegabytesPerSecond => format!("{figure:.0} MB/s"),
             Self::Seconds => format!("{figure:.3} s"),
             Self::Objects => format!("{} objects", grouped(figure)),
+            Self::Calls => format!("{} calls", grouped(figure)),
             Self::Microseconds => format!("{figure:.3} us"),
         }
     }
@@ -146,6 +148,7 @@ impl Serialize for Unit {
             Self::MegabytesPerSecond => "MB/s",
             Self::Seconds => "s",
             Self::Objects => "objects",
+            Self::Calls => "calls",
             Self::Microseconds => "us",
         })
     }

@@ -1,5 +1,6 @@
 //! The rows, one module for each subject, and which of them are measured.
 
+mod bucket;
 mod decision;
 mod finalise;
 mod kill;
@@ -41,6 +42,8 @@ pub(crate) enum Subject {
     Decision,
     /// How much of a hidden limit is used, and how many requests are refused
     Rate,
+    /// Reading an input from a bucket, and publishing there
+    Bucket,
 }
 
 /// Measures what is asked for and shows it.
@@ -72,6 +75,7 @@ impl Subject {
             Self::Telemetry => telemetry::measure(place),
             Self::Decision => Ok(vec![decision::measure(place)]),
             Self::Rate => rate::measure(place),
+            Self::Bucket => bucket::measure(place),
         }
     }
 }

@@ -33,6 +33,10 @@ pub(crate) struct Sizes {
     pub(crate) validated_lines: u64,
     /// Lines of a job that is resumed or finalised.
     pub(crate) job_lines: u64,
+    /// Lines of an input that is read from a bucket.
+    pub(crate) bucket_input_lines: u64,
+    /// Lines of a job that is published in a bucket.
+    pub(crate) bucket_lines: u64,
     /// How long a job rides a hidden limit.
     pub(crate) rate_time: Duration,
 }
@@ -46,6 +50,8 @@ impl Sizes {
         memory_lines: 10_000_000,
         validated_lines: 1_500_000,
         job_lines: 1_000_000,
+        bucket_input_lines: 3_200_000,
+        bucket_lines: 10_000_000,
         rate_time: Duration::from_mins(10),
     };
     const QUICK: Self = Self {
@@ -56,6 +62,8 @@ impl Sizes {
         memory_lines: 100_000,
         validated_lines: 100_000,
         job_lines: 50_000,
+        bucket_input_lines: 100_000,
+        bucket_lines: 50_000,
         rate_time: Duration::from_mins(2),
     };
 }
