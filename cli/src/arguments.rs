@@ -4,6 +4,7 @@
 mod duration;
 mod run;
 mod simulate;
+mod url;
 mod word;
 
 use clap::{Args, Parser, Subcommand};
@@ -13,6 +14,7 @@ use penstock_job::spec::FormatChoice;
 pub(crate) use self::{
     run::RunArguments,
     simulate::{ProviderArguments, RateArguments, Simulation, StorageArguments},
+    url::{UploadArguments, UrlArguments, UrlFor},
 };
 
 /// Run large batches of LLM requests and account for every line.
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     /// Stand in for something that costs money
     #[command(subcommand)]
     Simulate(Simulation),
+    /// Let others upload or download one object of a bucket, without credentials of their own
+    #[command(subcommand)]
+    Url(UrlFor),
 }
 
 /// Arguments of `penstock validate`.

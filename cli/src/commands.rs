@@ -7,7 +7,7 @@ use crate::{
     cancel,
     error::CommandError,
     lines::Lines,
-    logs, run, simulate, status, validate, verify,
+    logs, run, simulate, status, url, validate, verify,
     view::{Event, Screen},
 };
 
@@ -38,6 +38,7 @@ fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandErro
             Command::Simulate(Simulation::Provider(arguments)) => simulate::provider(arguments, screen).await,
             Command::Simulate(Simulation::Rate(arguments)) => simulate::rate(&arguments),
             Command::Simulate(Simulation::Storage(arguments)) => simulate::storage(arguments, screen).await,
+            Command::Url(wanted) => url::url(&wanted, screen).await,
             Command::Verify(arguments) => verify::verify(&arguments).await,
             Command::Status(arguments) => status::status(&arguments).await,
         }

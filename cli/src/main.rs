@@ -5,7 +5,7 @@
 //! | module | owns |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`run`], [`validate`], [`verify`], [`status`], [`cancel`], [`simulate`] | one command each |
+//! | [`run`], [`validate`], [`verify`], [`status`], [`cancel`], [`simulate`], [`url`] | one command each |
 //! | [`view`] | what a run shows of itself while it goes on, and its last lines |
 //! | [`attend`], [`signals`] | work beside its view, and how signals stop it |
 //! | [`output`] | the documents of an output, read without changing anything |
@@ -30,6 +30,7 @@ mod signals;
 mod simulate;
 mod spec_file;
 mod status;
+mod url;
 mod validate;
 mod verify;
 mod view;

@@ -7,6 +7,7 @@ mod folder;
 mod run;
 mod sharing;
 mod stop;
+mod url;
 mod usage;
 mod validate;
 mod verify;

@@ -199,6 +199,11 @@ fn said(output: &Output) -> Said {
 }
 
 impl Said {
+    /// Of a command that is carried out to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        said(&command.output().unwrap())
+    }
+
     /// The same, once it has ended with this code.
     #[track_caller]
     pub(crate) fn ended(self, code: i32) -> Self {

@@ -7,10 +7,11 @@ mod multipart;
 mod query;
 mod resource;
 mod route;
+mod signed;
 mod upload;
 mod write;
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header, request::Parts};
@@ -45,7 +46,10 @@ pub(crate) async fn answer(
     service: &Arc<Service>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Dropped> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    if let Err(refusal) = signed::as_json_request(&mut parts, SystemTime::now()) {
+        return Ok(error::response(&refusal, true));
+    }
     let query = Query::read(parts.uri.query().unwrap_or_default());
     let media = query.get("alt") == Some("media");
     let route = match Route::of(&parts.method, parts.uri.path(), &query) {
