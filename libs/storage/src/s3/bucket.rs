@@ -161,3 +161,18 @@ fn attempts(repetitions: usize) -> RetryConfig {
         retry_timeout: Duration::from_secs(30),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_shown_of_a_bucket_has_the_secret() {
+        let key = S3Key { id: "AKIAID".to_owned(), secret: "the-secret".to_owned() };
+        let settings = S3Settings { key: Some(key), ..S3Settings::default() };
+        let bucket = S3Bucket::connect(&settings, "bucket").unwrap();
+        for shown in [format!("{settings:?}"), format!("{bucket:?}")] {
+            assert!(!shown.contains("the-secret"), "{shown}");
+        }
+    }
+}
