@@ -116,6 +116,8 @@ struct Reopened {
     ceiling: Option<f64>,
     regime_since: f64,
     shut_before: Option<f64>,
+    open_since: f64,
+    admitted: f64,
 }
 
 /// What the lane is doing.

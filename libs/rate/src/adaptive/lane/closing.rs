@@ -83,6 +83,8 @@ impl Lane {
             ceiling: self.ceiling,
             regime_since: self.regime_since,
             shut_before: self.shut_before,
+            open_since: self.open_since,
+            admitted: self.admitted - self.unit,
         });
         self.stage = Stage::Riding;
         self.cut_at = ping;
@@ -122,7 +124,8 @@ impl Lane {
                 self.emptied(now, passed);
             }
         }
-        self.shut_before = Some(shut.since);
+        // A bucket that counts refusals gave all that it gained to them until the last.
+        self.shut_before = Some(self.refused_at.max(shut.since));
         self.free_at = now.max(ping + self.spacing());
         Turn {
             at: before,
@@ -132,15 +135,17 @@ impl Lane {
     }
 
     /// The ping that was taken for admitted is refused late: it is still shut, and nothing was learned.
-    pub(super) fn shut_after_all(&mut self, now: f64, reopened: Reopened, retry_after: Option<f64>) -> Turn {
+    pub(super) fn shut_after_all(&mut self, now: f64, reopened: &Reopened, retry_after: Option<f64>) -> Turn {
         let before = self.rate;
-        let Reopened { ping, mut shut, window, rate, ceiling, regime_since, shut_before } = reopened;
+        let (ping, mut shut) = (reopened.ping, reopened.shut);
         self.explained.forget(ping);
-        self.window = window;
-        self.ceiling = ceiling;
-        self.regime_since = regime_since;
-        self.shut_before = shut_before;
-        self.set_rate(now, rate);
+        self.window = reopened.window;
+        self.ceiling = reopened.ceiling;
+        self.regime_since = reopened.regime_since;
+        self.shut_before = reopened.shut_before;
+        self.open_since = reopened.open_since;
+        self.admitted = reopened.admitted;
+        self.set_rate(now, reopened.rate);
         shut.refused(now, ping, retry_after);
         self.stage = Stage::Shut(shut);
         self.cut_at = now;

@@ -48,7 +48,7 @@ impl Lane {
         self.refused_at = self.refused_at.max(sent_at);
         self.in_round += 1.0;
         if let Some(reopened) = self.reopened.take_if(|reopened| reopened.ping.total_cmp(&sent_at).is_eq()) {
-            return Some(self.shut_after_all(now, reopened, retry_after));
+            return Some(self.shut_after_all(now, &reopened, retry_after));
         }
         let riding = matches!(self.stage, Stage::Starting | Stage::Riding);
         if riding && sent_at > self.cut_at && self.window.is_none() && self.is_full_of_earlier(now, self.rate)
