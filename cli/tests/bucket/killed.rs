@@ -46,8 +46,14 @@ const ROWS: &[Row] = &[
     &["kill@upload", "kill@upload:2", "kill@freeze", "kill@compose-final"],
 ];
 
+/// Milliseconds until a prompt is answered.
+const LATENCY: f64 = 2.0;
+/// The same where a checkpoint is waited for, which comes once a second while lines are answered.
+const LONG_LATENCY: f64 = 40.0;
+
 async fn check(row: Row) {
-    let mut place = Place::new(1_700, 2.0).await;
+    let awaits_checkpoint = row.iter().any(|rule| rule.ends_with("@checkpoint"));
+    let mut place = Place::new(1_700, if awaits_checkpoint { LONG_LATENCY } else { LATENCY }).await;
     let mut safe = Vec::new();
     for rule in row {
         let mut run = place.run();

@@ -43,17 +43,28 @@ fn encoded(name: &str) -> String {
     encoded
 }
 
+/// Asks for a change until the bucket takes it: it takes one of a name in a second.
+async fn change(url: &str, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    loop {
+        let answer = ask(url, method, path, body).await;
+        if answer.0 != 429 {
+            return answer;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Writes an object.
 pub(crate) async fn put(url: &str, name: &str, content: &[u8]) {
     let path = format!("/upload/storage/v1/b/{BUCKET}/o?uploadType=media&name={}", encoded(name));
-    let (status, answer) = ask(url, "POST", &path, content).await;
+    let (status, answer) = change(url, "POST", &path, content).await;
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
 }
 
 /// Deletes an object.
 pub(crate) async fn delete(url: &str, name: &str) {
     let (status, answer) =
-        ask(url, "DELETE", &format!("/storage/v1/b/{BUCKET}/o/{}", encoded(name)), b"").await;
+        change(url, "DELETE", &format!("/storage/v1/b/{BUCKET}/o/{}", encoded(name)), b"").await;
     assert_eq!(status, 204, "{}", String::from_utf8_lossy(&answer));
 }
 
