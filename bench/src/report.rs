@@ -77,8 +77,9 @@ impl Report {
                 Standing::Floor => "floor",
                 Standing::Missed => "no",
             };
-            let (measure, figure, of_floor) = (&row.measure, figure(row), row.of_floor());
-            writeln!(stdout, "| {measure} | {floor} | {aim} | {figure} | {of_floor:.2} | {reached} |")?;
+            let of_floor = row.of_floor().map_or_else(String::new, |times| format!("{times:.2}"));
+            let (measure, figure) = (&row.measure, figure(row));
+            writeln!(stdout, "| {measure} | {floor} | {aim} | {figure} | {of_floor} | {reached} |")?;
         }
         stdout.flush()
     }

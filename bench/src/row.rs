@@ -109,9 +109,10 @@ impl Row {
         }
     }
 
-    /// The judged figure as a multiple of the floor.
-    pub(crate) fn of_floor(&self) -> f64 {
-        self.judged / self.floor.limit()
+    /// The judged figure as a multiple of the floor; `None` where the floor is nothing.
+    pub(crate) fn of_floor(&self) -> Option<f64> {
+        let limit = self.floor.limit();
+        (limit > 0.0).then(|| self.judged / limit)
     }
 }
 
