@@ -58,11 +58,12 @@ model:
 	cargo run --release --locked --package penstock-model
 
 # Every rule in every scenario and with 300 providers that are drawn, in virtual time (docs/rate-learning.md). SCENARIOS=steady-500
-# takes only these, SEEDS=3 more draws of each, RULES=adaptive only these rules. Takes minutes.
+# takes only these, SEEDS=3 more draws of each, RULES=adaptive only these rules, FROM=300 other
+# providers. Takes minutes.
 rate: SEEDS ?= 2
 rate:
 	cargo run --release --locked --package penstock-scenarios --example table -- --seeds $(SEEDS) \
-		$(if $(RULES),--rules $(RULES)) $(if $(SCENARIOS),$(SCENARIOS),--generated 300)
+		$(if $(RULES),--rules $(RULES)) $(if $(SCENARIOS),$(SCENARIOS),--generated 300 $(if $(FROM),--from $(FROM)))
 
 # The main job: the example against the simulated provider.
 run:

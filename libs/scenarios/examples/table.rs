@@ -1,17 +1,20 @@
 //! Prints the figures of scenarios under rules: `table [--seeds N] [--rules a,b] [NAME or FILE...]`, all that come with
-//! the program if none is named; with `--generated N` also of so many providers that are drawn.
+//! the program if none is named; with `--generated N` also of so many providers that are drawn, from
+//! the seed `--from S` on.
 
 use std::{env, error::Error, fs, process::ExitCode};
 
 use penstock_scenarios::{NAMES, Rule, Scenario, Survey, named, table};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let (mut seeds, mut drawn, mut rules, mut names) = (1, None, None, Vec::new());
+    let (mut seeds, mut rules, mut names) = (1, None, Vec::new());
+    let (mut drawn, mut first): (Option<u64>, u64) = (None, 0);
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--seeds" => seeds = arguments.next().ok_or("name a number of seeds")?.parse()?,
             "--generated" => drawn = Some(arguments.next().ok_or("name a number of providers")?.parse()?),
+            "--from" => first = arguments.next().ok_or("name a seed")?.parse()?,
             "--rules" => {
                 let list = arguments.next().ok_or("name rules")?;
                 rules = Some(list.split(',').map(str::parse).collect::<Result<Vec<Rule>, _>>()?);
@@ -40,7 +43,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     for steps in drawn.iter().flat_map(|_| [false, true]) {
         for rule in rules.clone().unwrap_or_else(|| Rule::ALL.to_vec()) {
-            let survey = Survey::of(rule, 0..drawn.unwrap_or_default(), steps);
+            let survey = Survey::of(rule, first..first + drawn.unwrap_or_default(), steps);
             let percent = |percentile| 100.0 * survey.percentile(percentile);
             println!(
                 "{rule}, {} drawn providers{}: utilisation p1 {:.1} %, p5 {:.1} %, median {:.1} %; {:.2} % refused; worst {:.3?}",
