@@ -29,6 +29,8 @@ const LOG_ENTRIES: usize = 1_000_000;
 pub(crate) struct Asked {
     /// Compose calls.
     pub(crate) composes: u64,
+    /// Parts written.
+    pub(crate) parts: u64,
     /// Objects written, uploaded or composed.
     pub(crate) objects: u64,
     /// Bytes of parts and intermediate objects that were downloaded after the first compose.
@@ -42,7 +44,9 @@ impl Asked {
         for entry in entries {
             let makes_object =
                 matches!(entry.operation, Operation::Write | Operation::UploadChunk | Operation::Compose);
-            asked.objects += u64::from(makes_object && entry.applied);
+            let made = u64::from(makes_object && entry.applied);
+            asked.objects += made;
+            asked.parts += if entry.object.contains("/parts/") { made } else { 0 };
             asked.composes += u64::from(composing(entry));
         }
         // The documents are read back by the protocol; they are no results.

@@ -18,8 +18,6 @@ use crate::{
 
 /// How long an answer of the bucket takes in the rows of publishing.
 const LATENCY_MS: u32 = 20;
-/// Lines of a part.
-const PART_LINES: u64 = 500;
 const MEBIBYTE: f64 = 1_048_576.0;
 const INPUT: &str = "input.jsonl";
 
@@ -102,7 +100,7 @@ struct Published {
 fn publish(place: &Workplace) -> Result<Vec<Row>, BenchError> {
     let lines = place.sizes.bucket_lines;
     let job = run(place, lines)?;
-    let parts = lines.div_ceil(PART_LINES);
+    let parts = job.asked.parts;
     let name = format!(
         "{} parts, {} lines, the bucket {LATENCY_MS} ms away",
         grouped(number(parts)),
