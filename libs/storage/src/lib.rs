@@ -17,6 +17,7 @@
 //! It knows nothing of jobs, lines or records: what the objects mean is told in `docs/protocol.md`.
 
 mod blocking;
+mod cause;
 mod durable;
 mod settle;
 mod version;

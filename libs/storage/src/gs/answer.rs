@@ -13,10 +13,8 @@ use google_cloud_gax::error::rpc::Code;
 use google_cloud_storage::Error;
 use google_cloud_storage::error::{ReadError, WriteError};
 
+use crate::cause::{chain, one_line, sources};
 use crate::error::{Action, ErrorKind, StorageError};
-
-/// The longest text of an answer that is passed on, in characters.
-const LONGEST_TEXT: usize = 300;
 
 /// What came instead of what was asked for.
 #[derive(Clone, Debug)]
@@ -81,33 +79,14 @@ fn text_of(error: &Error) -> String {
     let told = match (error.status(), error.http_payload()) {
         (Some(status), _) if !status.message.is_empty() => status.message.clone(),
         (None, Some(payload)) if !payload.is_empty() => String::from_utf8_lossy(payload).into_owned(),
-        _ => chain_of(error),
+        _ => chain(error),
     };
-    shortened(&told)
+    one_line(&told)
 }
 
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_TEXT) {
-        Some((end, _)) => format!("{} …", &line[..end]),
-        None => line,
-    }
-}
-
-/// An error with its reasons, those left out that the one before has in its own text.
+/// An error with its reasons, in one line.
 pub(super) fn chain_of(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    for source in sources(error) {
-        let reason = source.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-    }
-    shortened(&text)
-}
-
-fn sources<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(error.source(), |&source| source.source())
+    one_line(&chain(error))
 }
 
 /// The failure of `action` on `object` that the library reports.
@@ -335,12 +314,5 @@ mod tests {
         assert_eq!(Answer::from(&short).status, Status::Unreachable);
         let odd = Error::deser(ReadError::MissingHeader("x-goog-generation"));
         assert_eq!(Answer::from(&odd).status, Status::Unreadable);
-    }
-
-    #[test]
-    fn a_long_text_becomes_one_short_line() {
-        let long = "word\n ".repeat(200);
-        let line = shortened(&long);
-        assert!(line.chars().count() <= LONGEST_TEXT + 2 && !line.contains('\n'), "{line:?}");
     }
 }

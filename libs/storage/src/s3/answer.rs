@@ -3,20 +3,16 @@
 //! `object_store` tells an answer as text, in which the error document of S3 stands whole. Source of the codes:
 //! <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>.
 
-use std::error::Error as StdError;
 use std::fmt::Display;
-use std::iter;
 
 use object_store::Error;
 
+use crate::cause::{chain, one_line};
 use crate::error::{Action, ErrorKind, StorageError};
-
-/// The longest text of an answer that is passed on, in characters.
-const LONGEST_TEXT: usize = 300;
 
 /// The failure of `action` on `object` that `error` tells of.
 pub(super) fn storage_error(action: Action, object: impl Display, error: &Error) -> StorageError {
-    let text = text_of(error);
+    let text = chain(error);
     let answer = Answer::read(&text, status_of(error));
     let (kind, advice) = answer.meaning(action);
     StorageError::new(kind, action, object, answer.cause(), advice)
@@ -24,7 +20,7 @@ pub(super) fn storage_error(action: Action, object: impl Display, error: &Error)
 
 /// Whether the service says that it does not give the bytes of a range.
 pub(super) fn is_past_the_end(error: &Error) -> bool {
-    let text = text_of(error);
+    let text = chain(error);
     let answer = Answer::read(&text, status_of(error));
     answer.code == Some("InvalidRange") || answer.status == Some(416)
 }
@@ -52,10 +48,10 @@ impl<'a> Answer<'a> {
 
     fn cause(&self) -> String {
         match (self.code, self.message, self.status) {
-            (Some(code), Some(message), _) => format!("S3 says `{code}`: {}", shortened(message)),
+            (Some(code), Some(message), _) => format!("S3 says `{code}`: {}", one_line(message)),
             (Some(code), None, _) => format!("S3 says `{code}`"),
             (None, _, Some(status)) => format!("S3 answers with status {status}"),
-            (None, _, None) => shortened(self.text),
+            (None, _, None) => one_line(self.text),
         }
     }
 
@@ -173,31 +169,11 @@ fn status_of(error: &Error) -> Option<u16> {
     }
 }
 
-/// An error with its reasons, those left out that the one before has in its own text.
-fn text_of(error: &Error) -> String {
-    let mut text = error.to_string();
-    for source in iter::successors(error.source(), |source| (*source).source()) {
-        let reason = source.to_string();
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
-        }
-    }
-    text
-}
-
 /// The text of the first element of this name.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;
     Some(inner)
-}
-
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_TEXT) {
-        Some((end, _)) => format!("{} …", &line[..end]),
-        None => line,
-    }
 }
 
 #[cfg(test)]
