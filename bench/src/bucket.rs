@@ -1,7 +1,7 @@
 //! A bucket in a process of its own: the storage double with a log, and what the log says of a job.
 
 use std::{
-    io::{self, BufRead, Write},
+    io::{self, BufRead},
     net::Ipv4Addr,
     path::Path,
     time::Duration,
@@ -16,6 +16,7 @@ use crate::{
     error::BenchError,
     process::{Cores, Invocation},
     served::Served,
+    server::say,
 };
 
 /// The bucket's name.
@@ -24,7 +25,7 @@ pub(crate) const NAME: &str = "bench";
 /// More requests than a job of ten million lines makes.
 const LOG_ENTRIES: usize = 1_000_000;
 
-/// What was asked of the bucket since it was last reset.
+/// What was asked of the bucket so far.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// Compose calls.
@@ -60,8 +61,7 @@ impl Asked {
     }
 }
 
-/// Serves until stdin ends. The first line on stdout is the URL; each order is answered with what was [`Asked`] since the
-/// last `reset`.
+/// Serves until stdin ends. The first line on stdout is the URL; every order is answered with what was [`Asked`] so far.
 pub(crate) fn serve(arguments: &BucketArguments) -> Result<(), BenchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let settings = StorageSettings {
@@ -75,23 +75,12 @@ pub(crate) fn serve(arguments: &BucketArguments) -> Result<(), BenchError> {
         .block_on(StorageServer::start(settings, (Ipv4Addr::LOCALHOST, 0).into()))
         .map_err(|error| io::Error::other(error.to_string()))?;
     say(&server.url())?;
-    let mut forgotten = 0;
     for order in io::stdin().lock().lines() {
-        let entries = server.log();
-        if order? == "reset" {
-            forgotten = entries.len();
-        }
-        let asked = serde_json::to_string(&Asked::of(&entries[forgotten..])).map_err(io::Error::from)?;
-        say(&asked)?;
+        order?;
+        say(&serde_json::to_string(&Asked::of(&server.log())).map_err(io::Error::from)?)?;
     }
     runtime.block_on(server.shutdown());
     Ok(())
-}
-
-fn say(line: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    stdout.flush()
 }
 
 /// The handle on such a process; it ends when this is dropped.

@@ -2,7 +2,6 @@
 
 use std::{
     fs, io,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -40,7 +39,7 @@ async fn input(place: &str) -> Result<Reading, BenchError> {
     let input = open_input(&location).await?;
     let idle_bytes = resident("VmRSS:")?;
     let begun = Instant::now();
-    let mut reader = InputReader::whole(Arc::clone(&input));
+    let mut reader = InputReader::whole(input);
     let mut bytes = 0;
     while let Some(chunk) = reader.next().await? {
         bytes += chunk.len() as u64;

@@ -97,7 +97,8 @@ fn count_open(tally: &Cell<Tally>, change: impl FnOnce(u64) -> u64) {
     tally.set(Tally { open: change(seen.open), ..seen });
 }
 
-fn say(line: &str) -> io::Result<()> {
+/// Says one line on stdout, at once.
+pub(crate) fn say(line: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     stdout.flush()

@@ -1,14 +1,14 @@
 //! A job in a bucket: how fast and in how little memory its input is read, and what publishing ten million lines takes
 //! where every answer is a while away.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use super::IN_FLIGHT;
 use crate::{
     answering::Answering,
     bucket::{Asked, Bucket, NAME},
     error::BenchError,
-    input::{Format, MODEL},
+    input::Format,
     process::{Cores, Invocation},
     reading::Reading,
     row::{Bound, Row, Unit, grouped},
@@ -165,11 +165,9 @@ fn run(place: &Workplace, lines: u64) -> Result<Published, BenchError> {
     let scratch = place.output("state")?;
     fs::create_dir_all(&scratch).map_err(|source| BenchError::File { path: scratch.clone(), source })?;
     let mut server = Answering::start(&place.own, Cores::Both)?;
-    let (source, in_flight) = (input.display().to_string(), IN_FLIGHT.to_string());
     let target = format!("gs://{NAME}/out");
-    let run = Invocation::new(Cores::Both, &place.penstock, ["run", &source, "--output", &target])
-        .with(["--provider", "openai-compatible", "--base-url", &server.url, "--model", MODEL])
-        .with(["--rate", "fixed", "--max-in-flight", &in_flight])
+    let run = place
+        .penstock_run(Cores::Both, &input, Path::new(&target), &server.url, IN_FLIGHT)
         .variable("STORAGE_EMULATOR_HOST", bucket.url())
         .variable("XDG_STATE_HOME", &scratch.display().to_string());
     let running = run.start(&place.said())?;

@@ -20,6 +20,7 @@ mod blocking;
 mod cause;
 mod durable;
 mod settle;
+mod unreadable;
 mod version;
 
 pub mod conformance;

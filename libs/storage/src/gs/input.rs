@@ -15,6 +15,7 @@ use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::{Checksum, Generation};
 use crate::input::Input;
 use crate::reader::Chunks;
+use crate::unreadable::{changed, encoded, missing, of_input};
 
 /// A chunk has at least as many bytes, but for the last: what arrives in smaller pieces is put together.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -99,13 +100,8 @@ impl GsInput {
         Stream::new(self.bucket.clone(), self.path.clone(), self.uri.clone(), self.number, range)
     }
 
-    /// An error of a read, with what helps where an input is concerned.
     fn told(&self, error: StorageError) -> StorageError {
-        match error.kind() {
-            ErrorKind::Changed => changed(&self.uri),
-            ErrorKind::NotFound => missing(Action::Read, &self.uri),
-            _ => error,
-        }
+        of_input(&self.uri, error)
     }
 }
 
@@ -167,36 +163,6 @@ fn readable(uri: &str, object: &Object) -> Result<Checksum> {
     let crc32c = object.checksums.as_ref().and_then(|checksums| checksums.crc32c);
     let crc32c = crc32c.ok_or_else(|| without_checksum(Action::Open, uri))?;
     Ok(Checksum { size_bytes: object.size.unsigned_abs(), crc32c })
-}
-
-fn missing(action: Action, uri: &str) -> StorageError {
-    StorageError::new(
-        ErrorKind::NotFound,
-        action,
-        uri,
-        "there is no such object",
-        "make sure that the path is right, and that nobody deletes the input of a running job",
-    )
-}
-
-fn changed(uri: &str) -> StorageError {
-    StorageError::new(
-        ErrorKind::Changed,
-        Action::Read,
-        uri,
-        "it was replaced after it had been opened",
-        "put the old object back, or run the new one as a job of its own with another output",
-    )
-}
-
-fn encoded(uri: &str, encoding: &str) -> StorageError {
-    StorageError::new(
-        ErrorKind::Invalid,
-        Action::Open,
-        uri,
-        format!("it is stored with `Content-Encoding: {encoding}`"),
-        "store it as plain text (`gcloud storage cp` without `--gzip-local`), since it is read at any place",
-    )
 }
 
 fn impossible(uri: &str, size_bytes: i64) -> StorageError {

@@ -18,6 +18,7 @@ use crate::error::{Action, ErrorKind, StorageError};
 use crate::generation::Generation;
 use crate::input::Input;
 use crate::reader::Chunks;
+use crate::unreadable::{changed, encoded, missing, of_input};
 
 /// A chunk has at least as many bytes, but for the last: what arrives in smaller pieces is put together.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -51,13 +52,8 @@ impl S3Input {
         Ok(Self { bucket, key, uri, generation, size_bytes })
     }
 
-    /// An error of a read, with what helps where an input is concerned.
     fn told(&self, error: StorageError) -> StorageError {
-        match error.kind() {
-            ErrorKind::Changed => changed(&self.uri),
-            ErrorKind::NotFound => missing(Action::Read, &self.uri),
-            _ => error,
-        }
+        of_input(&self.uri, error)
     }
 }
 
@@ -157,36 +153,6 @@ impl S3Chunks<'_> {
         }
         Ok(chunk.freeze())
     }
-}
-
-fn missing(action: Action, uri: &str) -> StorageError {
-    StorageError::new(
-        ErrorKind::NotFound,
-        action,
-        uri,
-        "there is no such object",
-        "make sure that the path is right, and that nobody deletes the input of a running job",
-    )
-}
-
-fn changed(uri: &str) -> StorageError {
-    StorageError::new(
-        ErrorKind::Changed,
-        Action::Read,
-        uri,
-        "it was replaced after it had been opened",
-        "put the old object back, or run the new one as a job of its own with another output",
-    )
-}
-
-fn encoded(uri: &str, encoding: &str) -> StorageError {
-    StorageError::new(
-        ErrorKind::Invalid,
-        Action::Open,
-        uri,
-        format!("it is stored with `Content-Encoding: {encoding}`"),
-        "store it as plain text, without an encoding, since it is read at any place",
-    )
 }
 
 fn short(uri: &str) -> StorageError {
