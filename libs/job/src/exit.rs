@@ -1,7 +1,13 @@
 //! Exit codes: an interface that scripts, pod failure policies and the operator rely on. Documented in `docs/exit-codes.md`.
 
-/// How a process of Penstock ends. The numbers follow sysexits(3) where it has one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// How a process of Penstock ends. The numbers follow sysexits(3) where it has one. In documents it is the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(into = "u8", try_from = "u8")]
+#[schemars(with = "u8")]
 #[repr(u8)]
 pub enum ExitCode {
     /// A receipt was read. From `penstock run`: and its ending is `completed`.
@@ -47,6 +53,25 @@ impl ExitCode {
     /// The number that the process exits with.
     pub fn code(self) -> u8 {
         self as u8
+    }
+}
+
+/// A number that is no exit code of Penstock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("{0} is no exit code of penstock")]
+pub struct UnknownExitCode(u8);
+
+impl TryFrom<u8> for ExitCode {
+    type Error = UnknownExitCode;
+
+    fn try_from(number: u8) -> Result<Self, UnknownExitCode> {
+        Self::ALL.into_iter().find(|code| code.code() == number).ok_or(UnknownExitCode(number))
+    }
+}
+
+impl From<ExitCode> for u8 {
+    fn from(code: ExitCode) -> Self {
+        code.code()
     }
 }
 

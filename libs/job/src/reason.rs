@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// first is shown, the same in the live view, in `status`, in logs and in the executor's last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Reason {
+    /// Held on request.
+    Suspended,
     /// The provider answers 401 or 403.
     CredentialsRefused,
     /// The provider says that the account has no credit or a quota of zero.
@@ -43,7 +45,8 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in order of precedence.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
+        Self::Suspended,
         Self::CredentialsRefused,
         Self::BillingOrZeroQuota,
         Self::DayQuotaExhausted,
@@ -69,6 +72,9 @@ impl Reason {
     /// One sentence that says what helps.
     pub fn help(self) -> &'static str {
         match self {
+            Self::Suspended => {
+                "Set spec.suspend to false, or let the queue admit the job again; it goes on where it was."
+            }
             Self::CredentialsRefused => {
                 "Put a valid key where the job reads it; dispatch resumes by itself when a key file changes."
             }

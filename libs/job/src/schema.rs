@@ -3,15 +3,21 @@
 
 use schemars::{Schema, schema_for};
 
-use crate::{receipt::Receipt, spec::JobSpec, state::State, validation::Validation};
+use crate::{
+    directives::Directives, last_word::LastWord, receipt::Receipt, report::Report, spec::JobSpec,
+    state::State, validation::Validation,
+};
 
 /// Every schema with the name of its file.
-pub fn all() -> [(&'static str, Schema); 4] {
+pub fn all() -> [(&'static str, Schema); 7] {
     [
         ("job.schema.json", schema_for!(JobSpec)),
         ("validation.schema.json", schema_for!(Validation)),
         ("state.schema.json", schema_for!(State)),
         ("receipt.schema.json", schema_for!(Receipt)),
+        ("report.schema.json", schema_for!(Report)),
+        ("directives.schema.json", schema_for!(Directives)),
+        ("last-word.schema.json", schema_for!(LastWord)),
     ]
 }
 

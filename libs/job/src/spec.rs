@@ -4,6 +4,7 @@ mod base_url;
 mod canonical;
 mod file;
 mod provider_kind;
+mod report;
 pub mod text;
 
 pub use base_url::{BaseUrl, BaseUrlError};
@@ -13,6 +14,7 @@ pub use file::{
     Retry, Route, Tls,
 };
 pub use provider_kind::ProviderKind;
+pub use report::ReportTo;
 
 #[cfg(test)]
 pub(crate) use canonical::tests;

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::ProviderKind;
+use super::{ProviderKind, ReportTo};
 
 /// One job, as a user describes it. Every field has a default, so that flags and a file may share the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +50,8 @@ pub struct JobSpec {
     pub limits: Limits,
     /// Leave the parts in place after the receipt.
     pub keep_parts: bool,
+    /// Whom a run tells how far it is; by default nobody.
+    pub report: Option<ReportTo>,
     /// Who owns the job in a cluster; empty elsewhere.
     pub metadata: Metadata,
 }
@@ -72,6 +74,7 @@ impl Default for JobSpec {
             run: String::new(),
             limits: Limits::default(),
             keep_parts: false,
+            report: None,
             metadata: Metadata::default(),
         }
     }
