@@ -6,7 +6,7 @@ use spdx::{Expression, Licensee, ParseMode};
 use crate::{graph::GRAPH, manifests::Deny};
 
 /// The rooms that do no I/O: their tests need no runtime, no clock and no network.
-const PURE: [&str; 3] = ["penstock-batchfile", "penstock-job", "penstock-rate"];
+const PURE: [&str; 4] = ["penstock-batchfile", "penstock-crds", "penstock-job", "penstock-rate"];
 
 /// What a pure room must not lead to.
 const IMPURE: [&str; 4] = ["tokio", "mio", "hyper", "reqwest"];

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// first is shown, the same in the live view, in `status`, in logs and in the executor's last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Reason {
+    /// What the job refers to is missing or wrong.
+    Misconfigured,
     /// Held on request.
     Suspended,
     /// The provider answers 401 or 403.
@@ -17,6 +19,14 @@ pub enum Reason {
     BillingOrZeroQuota,
     /// The provider's quota for the day is used up.
     DayQuotaExhausted,
+    /// The job's budget of tokens or money is used up.
+    CostCapReached,
+    /// Its tenant may not run more now.
+    TenantQuota,
+    /// Other jobs go first.
+    WaitingForTurn,
+    /// Its pod has not started.
+    WaitingForPod,
     /// The provider answers with server errors or not at all.
     ProviderUnavailable,
     /// The output cannot be written: no space, no permission, read-only.
@@ -45,11 +55,16 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason, in order of precedence.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 21] = [
+        Self::Misconfigured,
         Self::Suspended,
         Self::CredentialsRefused,
         Self::BillingOrZeroQuota,
         Self::DayQuotaExhausted,
+        Self::CostCapReached,
+        Self::TenantQuota,
+        Self::WaitingForTurn,
+        Self::WaitingForPod,
         Self::ProviderUnavailable,
         Self::StorageRefused,
         Self::StorageSlow,
@@ -72,6 +87,7 @@ impl Reason {
     /// One sentence that says what helps.
     pub fn help(self) -> &'static str {
         match self {
+            Self::Misconfigured => "Correct what the evidence names; the job goes on by itself.",
             Self::Suspended => {
                 "Set spec.suspend to false, or let the queue admit the job again; it goes on where it was."
             }
@@ -84,6 +100,14 @@ impl Reason {
             Self::DayQuotaExhausted => {
                 "The job waits for the provider's next day; raise the quota to go on sooner."
             }
+            Self::CostCapReached => {
+                "Cancel the job to publish what was answered, or run the rest as a new job with a larger budget."
+            }
+            Self::TenantQuota => "Nothing to do: the job starts when another one of the tenant ends.",
+            Self::WaitingForTurn => {
+                "Nothing to do: the job starts in its turn; a higher priority goes first."
+            }
+            Self::WaitingForPod => "Look at the events of the pod: the cluster may lack room or an image.",
             Self::ProviderUnavailable => "The job retries by itself; look at the provider's status page.",
             Self::StorageRefused => {
                 "Free space or restore write permission; answers are kept and written as soon as it works."
