@@ -10,22 +10,33 @@
 //! | [`quantity`] | amounts of a resource, as Kubernetes writes them |
 //! | [`decimal`] | amounts of money, without floating point |
 //! | [`state`] | the states of a job, and which one may follow which |
+//! | [`mod@resolve`] | from both kinds to the job file of an executor |
+//! | [`reason`] | the one reason why a job is not further, from what was seen |
+//! | [`conditions`] | the conditions of a status, also for tools that know kstatus |
+//! | [`openai`] | the states as OpenAI words them |
+//! | [`progress`] | how far a job is, in the few characters of a column |
 //! | [`names`] | the names of what the operator makes for a job, and how long they may be |
 //! | [`definitions`] | the custom resource definitions that a cluster is given: `crds/yaml/` |
 
 pub mod batch_job;
 pub mod bounds;
+pub mod conditions;
 pub mod decimal;
 pub mod definitions;
 pub mod names;
+pub mod openai;
+pub mod progress;
 pub mod provider;
 pub mod quantity;
+pub mod reason;
+pub mod resolve;
 mod rules;
 mod schema;
 pub mod state;
 
 pub use batch_job::{BatchJob, BatchJobSpec, BatchJobStatus};
 pub use provider::{Provider, ProviderSpec};
+pub use resolve::{FileSource, MountedFile, ResolveError, Resolved, resolve};
 pub use state::State;
 
 /// The API group of every kind.
