@@ -17,9 +17,11 @@ docs:
 unit:
 	cargo test --workspace --locked
 
-# Writes the JSON Schema files anew after a change of the job file or of a stored document.
+# Writes anew what is generated from the code: the JSON Schema files after a change of the job file or of a stored
+# document, the custom resource definitions and their reference after a change of a kind.
 schemas:
 	UPDATE_SCHEMAS=1 cargo test --package penstock-job --locked schema
+	UPDATE_CRDS=1 cargo test --package penstock-crds --locked committed
 
 # Looks for inputs that break a promise: each target of fuzz/ (or TARGET=name) for so many seconds, one after the other.
 # What it learns stays in target/fuzz; an input that breaks a promise is written to fuzz/artifacts.

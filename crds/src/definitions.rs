@@ -58,6 +58,7 @@ mod tests {
     use std::{fs, path::Path};
 
     use super::*;
+    use crate::{State, progress};
 
     #[test]
     fn the_committed_definitions_are_those_of_the_code() {
@@ -72,5 +73,77 @@ mod tests {
             let committed = fs::read_to_string(&path).unwrap_or_default();
             assert_eq!(committed, text, "{} is out of date: set UPDATE_CRDS=1 and run again", path.display());
         }
+    }
+
+    /// Every schema inside a definition, with its path.
+    fn schemas<'a>(path: String, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            schemas(format!("{path}.{name}"), property, found);
+        }
+        for inner in ["items", "additionalProperties"] {
+            if let Some(schema) = schema.get(inner) {
+                schemas(format!("{path}[]"), schema, found);
+            }
+        }
+        found.push((path, schema));
+    }
+
+    #[test]
+    fn everything_is_bounded_and_nothing_is_a_fraction_unsigned_or_null() {
+        for (name, definition) in all() {
+            let root = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            let mut found = Vec::new();
+            schemas(String::new(), root, &mut found);
+            for (path, schema) in found {
+                let has = |key: &str| schema.get(key).is_some();
+                let format = schema["format"].as_str().unwrap_or_default();
+                let bounded = match schema["type"].as_str() {
+                    Some("string") => has("maxLength") || has("enum") || format == "date-time",
+                    Some("integer") => has("minimum") && !format.starts_with('u'),
+                    Some("array") => has("maxItems") && has("x-kubernetes-list-type"),
+                    Some("object") => has("properties") || has("maxProperties"),
+                    Some("boolean") => true,
+                    None => schema["x-kubernetes-int-or-string"] == true && has("maxLength"),
+                    Some(_) => false,
+                };
+                assert!(bounded, "{name}{path}: {schema}");
+                assert!(!has("nullable"), "{path}");
+                let described = path.contains("conditions") || path.ends_with("[]") || path.is_empty();
+                assert!(described || has("description") || path == ".status", "{path} is not described");
+            }
+        }
+    }
+
+    #[test]
+    fn a_definition_is_small_enough_for_every_way_to_apply_it() {
+        for (name, definition) in all() {
+            let size = serde_saphyr::to_string(&definition).unwrap().len();
+            assert!(size <= 100_000, "{name} has {size} bytes");
+        }
+    }
+
+    #[test]
+    fn a_line_of_kubectl_get_has_at_most_a_hundred_characters() {
+        let (_, definition) = all().into_iter().next().unwrap();
+        let columns = definition["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
+        let plain = columns.iter().filter(|column| column.get("priority").is_none());
+        let width = |column: &Value| {
+            let name = column["name"].as_str().unwrap();
+            let longest = match name {
+                "State" => State::ALL.map(|state| state.to_string().len()).into_iter().max().unwrap(),
+                "Progress" => progress::percent(1, 1).to_string().len(),
+                "Done" => progress::done(9_999_999, 9_999_999).len(),
+                "Failed" => "999999".len(),
+                "Rate" => progress::rate(9_999).len(),
+                "ETA" => progress::eta(10 * 86_400).len(),
+                "Age" => "4h20m".len(),
+                other => panic!("how wide does {other} get?"),
+            };
+            longest.max(name.len())
+        };
+        let name = "support-tickets-0714";
+        let gaps = 3;
+        let line: usize = plain.map(|column| gaps + width(column)).sum();
+        assert!(name.len() + line <= 100, "{} characters", name.len() + line);
     }
 }
