@@ -19,7 +19,7 @@ pub(super) fn understood<D: Document>(
 ) -> Result<Option<D>, VerifyError> {
     read.map_err(|error| match error {
         OutputError::Document(
-            DocumentError::NotAnObject { name, detail } | DocumentError::Field { name, detail, .. },
+            DocumentError::NotAnObject { name, detail, .. } | DocumentError::Field { name, detail, .. },
         ) => Contradiction::of(name, format!("it was changed or damaged: {detail}")).into(),
         other => other.into(),
     })
