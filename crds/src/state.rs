@@ -53,8 +53,8 @@ impl State {
     /// Whether this state may follow `previous`, the last one that was written; `None` before the first.
     ///
     /// A job that is applied again may be anywhere: its receipt is there, or its pod still runs. Later on, states may be
-    /// skipped, since the operator may have been away, but only forwards. One step leads back: a job that others suspend
-    /// waits for its turn again.
+    /// skipped, since the operator may have been away, but only forwards. Two steps lead back: the look at an input may
+    /// find that it is not there yet, and a job that others suspend waits for its turn again.
     pub fn may_follow(self, previous: Option<Self>) -> bool {
         let Some(previous) = previous else { return true };
         if previous == self {
@@ -62,7 +62,8 @@ impl State {
         }
         match previous {
             Self::AwaitingUpload => self != Self::Cancelling,
-            Self::Validating => self != Self::AwaitingUpload,
+            // The look at the input may find that it is not there.
+            Self::Validating => true,
             Self::Queued => !matches!(self, Self::AwaitingUpload | Self::Validating),
             Self::Running => !matches!(self, Self::AwaitingUpload | Self::Validating),
             // Decided: neither more lines nor a cancellation change it.
@@ -90,7 +91,7 @@ mod tests {
         let table = [
             ("-              ", "xxxxxxxxxx"),
             ("AwaitingUpload ", "xxxxxx-xxx"),
-            ("Validating     ", "-xxxxxxxxx"),
+            ("Validating     ", "xxxxxxxxxx"),
             ("Queued         ", "--xxxxxxxx"),
             ("Running        ", "--xxxxxxxx"),
             ("Finalizing     ", "----xx-xxx"),

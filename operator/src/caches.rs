@@ -1,0 +1,115 @@
+//! What is in the cluster, as watches keep it: no pass asks the API server for what it can look up here.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+use kube::{
+    Resource, ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
+use penstock_crds::{BatchJob, Provider, names::Child};
+
+use crate::{act::is_owned_by, manifests::BATCH_JOB, observe::Jobs, workload::Workload};
+
+/// Every object that the operator watches.
+#[derive(Debug)]
+pub struct Caches {
+    /// BatchJobs.
+    pub batch_jobs: Store<DeserializeGuard<BatchJob>>,
+    /// Providers.
+    pub providers: Store<DeserializeGuard<Provider>>,
+    /// Jobs that the operator made.
+    pub jobs: Store<DeserializeGuard<Job>>,
+    /// Their pods.
+    pub pods: Store<DeserializeGuard<Pod>>,
+}
+
+impl Caches {
+    /// A BatchJob, unless it cannot be read.
+    pub fn batch_job(&self, namespace: &str, name: &str) -> Option<Arc<BatchJob>> {
+        let found = self.batch_jobs.get(&ObjectRef::new(name).within(namespace))?;
+        found.0.as_ref().ok().map(|batch_job| Arc::new(batch_job.clone()))
+    }
+
+    /// The Provider of a BatchJob, unless it is not there or cannot be read.
+    pub fn provider_of(&self, batch_job: &BatchJob) -> Option<Arc<Provider>> {
+        let namespace = batch_job.namespace().unwrap_or_default();
+        let found =
+            self.providers.get(&ObjectRef::new(&batch_job.spec.provider_ref.name).within(&namespace))?;
+        found.0.as_ref().ok().map(|provider| Arc::new(provider.clone()))
+    }
+
+    /// The Jobs of a BatchJob.
+    pub fn jobs_of(&self, batch_job: &BatchJob) -> Jobs {
+        let mut jobs = Jobs::default();
+        let pods = self.pods_of(batch_job);
+        for child in [Child::Executor, Child::Validation, Child::Finalizer] {
+            let name = child.name(&batch_job.name_any());
+            let found =
+                self.jobs.get(&ObjectRef::new(&name).within(&batch_job.namespace().unwrap_or_default()));
+            let Some(Ok(job)) = found.as_ref().map(|found| &found.0) else { continue };
+            if !is_owned_by(job, batch_job) {
+                jobs.foreign = Some(name);
+                continue;
+            }
+            let workload = Some(Workload::read(job, pods.iter().filter_map(|pod| pod.0.as_ref().ok())));
+            match child {
+                Child::Executor => jobs.executor = workload,
+                Child::Validation => jobs.validation = workload,
+                Child::Finalizer => jobs.finalizer = workload,
+                Child::JobFile => {}
+            }
+        }
+        jobs
+    }
+
+    /// Whether the pod of this uid works for a BatchJob.
+    pub fn is_pod_of(&self, batch_job: &BatchJob, uid: &str) -> bool {
+        let jobs = self.jobs_of(batch_job);
+        [jobs.executor, jobs.finalizer].iter().flatten().any(|job| job.has_pod(uid))
+    }
+
+    /// Another live BatchJob with the same output, that was there first or has begun.
+    pub fn rival_of(&self, batch_job: &BatchJob) -> Option<String> {
+        let output = |job: &BatchJob| job.spec.output.uri.trim_end_matches('/').to_owned();
+        let age = |job: &BatchJob| (job.creation_timestamp().map(|time| time.0), job.uid());
+        let mine = output(batch_job);
+        self.batch_jobs.state().iter().filter_map(|other| other.0.as_ref().ok()).find_map(|other| {
+            let is_live = other.metadata.deletion_timestamp.is_none()
+                && !other
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.state)
+                    .is_some_and(penstock_crds::state::State::is_over);
+            let is_rival = is_live
+                && other.uid() != batch_job.uid()
+                && output(other) == mine
+                && age(other) < age(batch_job);
+            is_rival.then(|| format!("{}/{}", other.namespace().unwrap_or_default(), other.name_any()))
+        })
+    }
+
+    /// The BatchJobs that use a Provider.
+    pub fn users_of(
+        &self,
+        provider: &DeserializeGuard<Provider>,
+    ) -> Vec<ObjectRef<DeserializeGuard<BatchJob>>> {
+        let (name, namespace) = (provider.name_any(), provider.namespace());
+        let users = self.batch_jobs.state_filter(|job| {
+            job.0.as_ref().is_ok_and(|job| job.namespace() == namespace && job.spec.provider_ref.name == name)
+        });
+        users.iter().map(|job| ObjectRef::from_obj(&**job)).collect()
+    }
+
+    /// The uids of all BatchJobs.
+    pub fn uids(&self) -> BTreeSet<String> {
+        self.batch_jobs.state().iter().filter_map(|job| job.meta().uid.clone()).collect()
+    }
+
+    fn pods_of(&self, batch_job: &BatchJob) -> Vec<Arc<DeserializeGuard<Pod>>> {
+        let (name, namespace) = (batch_job.name_any(), batch_job.namespace());
+        self.pods
+            .state_filter(|pod| pod.namespace() == namespace && pod.labels().get(BATCH_JOB) == Some(&name))
+    }
+}

@@ -1,0 +1,586 @@
+//! Decisions, event by event, and what repeated passes lead to.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use penstock_crds::{BatchJob, batch_job::ValidationSummary, reason::explain};
+use penstock_job::{
+    Epoch, Identity, Incarnation, LastWord, document,
+    last_word::{LastWordFormat, ReceiptInBrief},
+    receipt::ReceiptEnding,
+    report::{self, Owner, RunRequests, Tokens},
+    state::{Outcomes, PartOutcomes, Requests},
+};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    intake::Word,
+    observe::{IntakeSeen, Jobs},
+    workload::{Farewell, LivePod, Stage, Workload},
+};
+
+mod convergence;
+
+const NOW: &str = "2026-01-01T12:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn ago(seconds: u64) -> Time {
+    Time(now().saturating_sub(Duration::from_secs(seconds)).unwrap())
+}
+
+/// A BatchJob that nobody has looked at.
+pub(crate) fn batch_job() -> BatchJob {
+    serde_json::from_value(json!({
+        "apiVersion": "penstock.dev/v1alpha1",
+        "kind": "BatchJob",
+        "metadata": {"name": "nightly", "namespace": "team", "uid": "uid-1", "generation": 1},
+        "spec": {
+            "input": {"uri": "gs://bucket/in.jsonl"},
+            "output": {"uri": "gs://bucket/out"},
+            "providerRef": {"name": "openai"},
+            "model": "gpt-5.4-mini",
+        },
+    }))
+    .unwrap()
+}
+
+/// One in this state, of which what earlier passes found out is known.
+fn seen(state: Option<State>) -> Observed {
+    let mut batch_job = batch_job();
+    if let Some(state) = state {
+        let status = batch_job.status.get_or_insert_default();
+        status.state = Some(state);
+        if !matches!(state, State::AwaitingUpload | State::Validating) {
+            status.identity = Some(identity().to_string());
+            status.validation = Some(ValidationSummary { lines: 10, ..ValidationSummary::default() });
+        }
+        if matches!(state, State::Running | State::Finalizing | State::Cancelling) {
+            status.start_time = Some(ago(600));
+        }
+        if state.is_over() {
+            status.completion_time = Some(ago(60));
+        }
+    }
+    Observed {
+        batch_job: Arc::new(batch_job),
+        now: now(),
+        problem: None,
+        intake: IntakeSeen::None,
+        jobs: Jobs::default(),
+        heard: None,
+        rival: None,
+    }
+}
+
+impl Observed {
+    fn spec(mut self, change: impl FnOnce(&mut penstock_crds::BatchJobSpec)) -> Self {
+        change(&mut Arc::make_mut(&mut self.batch_job).spec);
+        self
+    }
+
+    fn labelled(mut self) -> Self {
+        let labels = Arc::make_mut(&mut self.batch_job).metadata.labels.get_or_insert_default();
+        labels.insert(QUEUE_LABEL.to_owned(), "night".to_owned());
+        self
+    }
+
+    fn executor(mut self, executor: Workload) -> Self {
+        self.jobs.executor = Some(executor);
+        self
+    }
+
+    fn finalizer(mut self, finalizer: Workload) -> Self {
+        self.jobs.finalizer = Some(finalizer);
+        self
+    }
+
+    fn said(mut self, word: Word) -> Self {
+        self.intake = IntakeSeen::Said { word, ago: Duration::ZERO, tries: 1 };
+        self
+    }
+
+    fn heard(mut self, stage: report::Stage, seconds: u64) -> Self {
+        self.heard = Some(HeardSeen {
+            report: Arc::new(report(stage)),
+            ago: Duration::from_secs(seconds),
+            per_minute: None,
+        });
+        self
+    }
+
+    fn expired(mut self) -> Self {
+        Arc::make_mut(&mut self.batch_job).status.get_or_insert_default().deadline = Some(ago(1));
+        self
+    }
+}
+
+fn identity() -> Identity {
+    serde_json::from_value("0123456789abcdef".repeat(4).into()).unwrap()
+}
+
+fn validated() -> Validated {
+    Validated { identity: identity(), generation: "7".to_owned(), lines: 10, rejected: 1 }
+}
+
+fn receipt(ending: ReceiptEnding) -> ReceiptInBrief {
+    ReceiptInBrief {
+        ending,
+        decision: "d".into(),
+        lines: 10,
+        outcomes: Outcomes { succeeded: 9, rejected: 1, ..Outcomes::default() },
+        epochs: Epoch(1),
+        requests: Requests::default(),
+        frozen_at_ms: 0,
+    }
+}
+
+fn over(ending: ReceiptEnding) -> Word {
+    Word::Over(Box::new(Over { validated: validated(), receipt: receipt(ending) }))
+}
+
+fn workload(stage: Stage) -> Workload {
+    let runs = stage == Stage::Running;
+    let pod = LivePod {
+        name: "nightly-x".to_owned(),
+        uid: "pod-1".to_owned(),
+        is_running: runs,
+        started_at: runs.then(|| ago(600)),
+    };
+    Workload {
+        uid: "job-1".to_owned(),
+        made_at: Some(ago(600)),
+        is_deleting: false,
+        is_suspended: false,
+        lost: 0,
+        before: Before::default(),
+        pods: if runs { vec![pod] } else { Vec::new() },
+        stage,
+    }
+}
+
+fn last_word_text(code: penstock_job::ExitCode, receipt: Option<ReceiptInBrief>) -> Farewell {
+    let word = LastWord {
+        format: LastWordFormat,
+        job: Owner::default(),
+        identity: Some(identity()),
+        epoch: Epoch(1),
+        incarnation: Incarnation::draw(),
+        exit_code: code,
+        stage: report::Stage::Publishing,
+        reason: None,
+        message: "told".into(),
+        lines: 10,
+        rejected: 1,
+        outcomes: PartOutcomes::default(),
+        requests: RunRequests::default(),
+        tokens: Tokens::default(),
+        receipt,
+    };
+    let message = String::from_utf8(document::write(&word)).unwrap();
+    Farewell { exit_code: Some(i32::from(code.code())), message: Some(message) }
+}
+
+pub(crate) fn report(stage: report::Stage) -> penstock_job::Report {
+    penstock_job::Report {
+        format: report::ReportFormat,
+        job: Owner::default(),
+        identity: identity(),
+        epoch: Epoch(1),
+        incarnation: Incarnation::draw(),
+        sequence: 1,
+        started_at_ms: 0,
+        stage,
+        lines: 10,
+        rejected: 1,
+        outcomes: PartOutcomes::default(),
+        adopted: 0,
+        requests: RunRequests::default(),
+        tokens: Tokens::default(),
+        in_flight: 0,
+        waiting_for_retry: 0,
+        exposed: 0,
+        checkpoint_age_ms: None,
+        hindrance: None,
+        rate: "as learned".into(),
+        gauges: report::RateGauges::default(),
+        last_word: None,
+    }
+}
+
+fn delete(child: Child) -> Action {
+    Action::Delete { child, uid: "job-1".to_owned() }
+}
+
+/// What happened, and the state, the reason and the actions that follow.
+type Row = (&'static str, Observed, Option<State>, Option<Reason>, Vec<Action>);
+
+/// What is said and done, in brief.
+fn told(decision: &Decision) -> (Option<State>, Option<Reason>, Vec<Action>) {
+    let finding = decision.finding.as_ref();
+    let reason = finding.and_then(|finding| explain(finding.state, &finding.evidence).reason);
+    (finding.map(|finding| finding.state), reason, decision.actions.clone())
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table has as many rows as there are events")]
+fn each_event_has_its_answer() {
+    use penstock_job::ExitCode as Code;
+    let execute = || Action::Create(Work::Execute);
+    let finish = |ending| Action::Create(Work::Finish(ending));
+    let suspend = |suspend| Action::Suspend { uid: "job-1".to_owned(), suspend };
+    let refused = |code| workload(Stage::Refused(last_word_text(code, None)));
+    let succeeded =
+        |ending| workload(Stage::Succeeded(last_word_text(Code::Completed, Some(receipt(ending)))));
+    let suspended = || Workload { is_suspended: true, ..workload(Stage::Waiting(None)) };
+    let lost = |lost| Workload { lost, ..workload(Stage::Waiting(None)) };
+    let deleting = || Workload { is_deleting: true, ..workload(Stage::Running) };
+    let (validating, queued, running) =
+        (|| seen(Some(State::Validating)), || seen(Some(State::Queued)), || seen(Some(State::Running)));
+    let table: Vec<Row> = vec![
+        ("nobody looked at it", seen(None), Some(State::Validating), None, vec![]),
+        ("accepted", validating(), Some(State::Validating), None, vec![Action::Intake]),
+        (
+            "its Provider is missing",
+            Observed { problem: Some("no".into()), ..validating() },
+            Some(State::Validating),
+            Some(Reason::Misconfigured),
+            vec![],
+        ),
+        (
+            "its input is not there",
+            validating().said(Word::Absent { message: "no".into() }),
+            Some(State::AwaitingUpload),
+            None,
+            vec![],
+        ),
+        ("validated", validating().said(Word::Accepted(validated())), Some(State::Queued), None, vec![]),
+        (
+            "no line is valid",
+            validating().said(Word::Refused {
+                reason: Reason::InvalidInput,
+                message: "no".into(),
+                validated: Some(validated()),
+            }),
+            Some(State::Failed),
+            Some(Reason::InvalidInput),
+            vec![],
+        ),
+        (
+            "done before it was applied",
+            validating().said(over(ReceiptEnding::Completed)),
+            Some(State::Completed),
+            None,
+            vec![Action::StopIntake],
+        ),
+        (
+            "its output is another job's",
+            validating().said(Word::Occupied { message: "no".into() }),
+            Some(State::Failed),
+            Some(Reason::OutputOccupied),
+            vec![],
+        ),
+        (
+            "its input is large",
+            validating().said(Word::TooLarge { size_bytes: 1 << 40 }),
+            Some(State::Validating),
+            None,
+            vec![Action::Create(Work::Validate)],
+        ),
+        (
+            "only its own account may read",
+            validating().said(Word::Denied { message: "no".into() }),
+            Some(State::Validating),
+            None,
+            vec![Action::Create(Work::Validate)],
+        ),
+        (
+            "cancelled before anything",
+            validating().spec(|spec| spec.cancel = true),
+            Some(State::Cancelled),
+            None,
+            vec![Action::StopIntake],
+        ),
+        ("its turn", queued(), Some(State::Queued), Some(Reason::WaitingForPod), vec![execute()]),
+        (
+            "suspended before its turn",
+            queued().spec(|spec| spec.suspend = true),
+            Some(State::Queued),
+            Some(Reason::Suspended),
+            vec![],
+        ),
+        (
+            "cancelled before its turn",
+            queued().spec(|spec| spec.cancel = true),
+            Some(State::Cancelling),
+            None,
+            vec![finish(EndingReason::Cancelled)],
+        ),
+        (
+            "another job writes there",
+            Observed { rival: Some("a/b".into()), ..queued() },
+            Some(State::Failed),
+            Some(Reason::OutputOccupied),
+            vec![],
+        ),
+        (
+            "its Secret is missing",
+            Observed { problem: Some("no".into()), ..queued() },
+            Some(State::Queued),
+            Some(Reason::Misconfigured),
+            vec![],
+        ),
+        (
+            "its Job was made",
+            queued().executor(workload(Stage::Waiting(None))),
+            Some(State::Queued),
+            Some(Reason::WaitingForPod),
+            vec![],
+        ),
+        ("its pod runs", queued().executor(workload(Stage::Running)), Some(State::Running), None, vec![]),
+        (
+            "its pod reports",
+            queued().executor(workload(Stage::Running)).heard(report::Stage::Running, 1),
+            Some(State::Running),
+            None,
+            vec![],
+        ),
+        (
+            "it publishes",
+            running().executor(workload(Stage::Running)).heard(report::Stage::Publishing, 1),
+            Some(State::Finalizing),
+            None,
+            vec![],
+        ),
+        ("its Job is gone", running(), Some(State::Running), Some(Reason::WaitingForPod), vec![execute()]),
+        (
+            "suspended",
+            running().spec(|spec| spec.suspend = true).executor(workload(Stage::Running)),
+            Some(State::Running),
+            Some(Reason::Suspended),
+            vec![suspend(true)],
+        ),
+        (
+            "suspended, and it is",
+            running().spec(|spec| spec.suspend = true).executor(suspended()),
+            Some(State::Queued),
+            Some(Reason::Suspended),
+            vec![],
+        ),
+        (
+            "resumed",
+            queued().executor(suspended()),
+            Some(State::Queued),
+            Some(Reason::Suspended),
+            vec![suspend(false)],
+        ),
+        (
+            "suspended by its queue",
+            queued().labelled().executor(suspended()),
+            Some(State::Queued),
+            Some(Reason::Suspended),
+            vec![],
+        ),
+        (
+            "suspended under a queue",
+            running().labelled().spec(|spec| spec.suspend = true).executor(workload(Stage::Running)),
+            Some(State::Running),
+            Some(Reason::Suspended),
+            vec![],
+        ),
+        (
+            "three pods were lost",
+            running().executor(lost(3)),
+            Some(State::Running),
+            Some(Reason::WaitingForPod),
+            vec![delete(Child::Executor)],
+        ),
+        (
+            "three pods were lost under a queue",
+            running().labelled().executor(lost(3)),
+            Some(State::Running),
+            Some(Reason::WaitingForPod),
+            vec![],
+        ),
+        (
+            "its Job is being replaced",
+            running().executor(deleting()),
+            Some(State::Running),
+            Some(Reason::WaitingForPod),
+            vec![],
+        ),
+        (
+            "cancelled while it listens",
+            running()
+                .spec(|spec| spec.cancel = true)
+                .executor(workload(Stage::Running))
+                .heard(report::Stage::Running, 5),
+            Some(State::Cancelling),
+            None,
+            vec![],
+        ),
+        (
+            "cancelled, and nobody listens",
+            running()
+                .spec(|spec| spec.cancel = true)
+                .executor(workload(Stage::Running))
+                .heard(report::Stage::Running, 61),
+            Some(State::Cancelling),
+            None,
+            vec![delete(Child::Executor)],
+        ),
+        (
+            "cancelled without a pod",
+            running().spec(|spec| spec.cancel = true).executor(workload(Stage::Waiting(None))),
+            Some(State::Cancelling),
+            None,
+            vec![delete(Child::Executor)],
+        ),
+        (
+            "cancelled without a Job",
+            running().spec(|spec| spec.cancel = true),
+            Some(State::Cancelling),
+            None,
+            vec![finish(EndingReason::Cancelled)],
+        ),
+        (
+            "expired while suspended",
+            queued().expired().executor(suspended()),
+            Some(State::Finalizing),
+            None,
+            vec![delete(Child::Executor)],
+        ),
+        (
+            "expired without a Job",
+            queued().expired(),
+            Some(State::Finalizing),
+            None,
+            vec![finish(EndingReason::Expired)],
+        ),
+        (
+            "expired while it runs",
+            running().expired().executor(workload(Stage::Running)),
+            Some(State::Running),
+            None,
+            vec![],
+        ),
+        (
+            "its Job gave up",
+            running().executor(workload(Stage::GivenUp("no".into()))),
+            Some(State::Finalizing),
+            None,
+            vec![delete(Child::Executor)],
+        ),
+        (
+            "completed",
+            running().executor(succeeded(ReceiptEnding::Completed)),
+            Some(State::Completed),
+            None,
+            vec![Action::StopIntake],
+        ),
+        (
+            "cancelled by the executor",
+            seen(Some(State::Cancelling)).executor(succeeded(ReceiptEnding::Cancelled)),
+            Some(State::Cancelled),
+            None,
+            vec![Action::StopIntake],
+        ),
+        (
+            "expired by the executor",
+            running().executor(succeeded(ReceiptEnding::Expired)),
+            Some(State::Expired),
+            Some(Reason::CompletionWindowOver),
+            vec![Action::StopIntake],
+        ),
+        (
+            "completed, but its pod is gone",
+            running().executor(workload(Stage::Succeeded(Farewell::default()))),
+            Some(State::Finalizing),
+            None,
+            vec![Action::Intake],
+        ),
+        (
+            "its configuration is refused",
+            running().executor(refused(Code::Configuration)),
+            Some(State::Failed),
+            Some(Reason::Misconfigured),
+            vec![],
+        ),
+        (
+            "its output is occupied",
+            running().executor(refused(Code::OutputOccupied)),
+            Some(State::Failed),
+            Some(Reason::OutputOccupied),
+            vec![],
+        ),
+        (
+            "its parts are damaged",
+            running().executor(refused(Code::StorageDamaged)),
+            Some(State::Failed),
+            Some(Reason::FinalizationFailed),
+            vec![],
+        ),
+        (
+            "published without an executor",
+            seen(Some(State::Cancelling)).finalizer(succeeded(ReceiptEnding::Cancelled)),
+            Some(State::Cancelled),
+            None,
+            vec![Action::StopIntake],
+        ),
+        (
+            "it cannot be published",
+            seen(Some(State::Finalizing)).finalizer(workload(Stage::GivenUp("no".into()))),
+            Some(State::Failed),
+            Some(Reason::FinalizationFailed),
+            vec![],
+        ),
+        (
+            "it is being published",
+            seen(Some(State::Finalizing)).finalizer(workload(Stage::Running)),
+            Some(State::Finalizing),
+            None,
+            vec![],
+        ),
+        ("over", seen(Some(State::Completed)), None, None, vec![]),
+        (
+            "over, and its time to live as well",
+            seen(Some(State::Failed)).spec(|spec| spec.ttl_seconds_after_finished = Some(60)),
+            None,
+            None,
+            vec![Action::DeleteBatchJob],
+        ),
+        (
+            "over, and its time to live is not",
+            seen(Some(State::Failed)).spec(|spec| spec.ttl_seconds_after_finished = Some(61)),
+            None,
+            None,
+            vec![],
+        ),
+        (
+            "over, and a Job still runs",
+            seen(Some(State::Failed)).executor(workload(Stage::Running)),
+            None,
+            None,
+            vec![delete(Child::Executor)],
+        ),
+    ];
+    for (name, seen, state, reason, actions) in table {
+        let decision = decide(&seen);
+        assert_eq!(told(&decision), (state, reason, actions), "{name}: {decision:?}");
+        if let Some(state) = state {
+            assert!(state.may_follow(seen.state()), "{name}: {state} after {:?}", seen.state());
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_being_deleted_is_left_to_the_garbage_collector() {
+    for state in State::ALL {
+        let mut seen = seen(Some(state)).executor(workload(Stage::Running)).spec(|spec| spec.cancel = true);
+        Arc::make_mut(&mut seen.batch_job).metadata.deletion_timestamp = Some(ago(1));
+        assert_eq!(told(&decide(&seen)), (None, None, vec![Action::StopIntake]));
+    }
+}
