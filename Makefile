@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz soak bench model rate run
+.PHONY: test format lint docs unit schemas fuzz soak bench model rate run cluster-up cluster-down
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -70,3 +70,11 @@ rate:
 # The main job: the example against the simulated provider.
 run:
 	cargo run --release --locked --bin penstock -- run examples/support-tickets.jsonl --provider simulated --output out/
+
+# A real Kubernetes cluster of two nodes on this machine, as root (docs/cluster.md). The first time takes minutes.
+cluster-up:
+	cargo run --locked --package penstock-e2e -- up
+
+# Stops it and takes away what it left on the machine; what was built stays in target/cluster.
+cluster-down:
+	cargo run --locked --package penstock-e2e -- down
