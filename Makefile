@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz soak bench model rate run cluster-up cluster-down
+.PHONY: test format lint docs unit schemas fuzz soak bench model rate run cluster-up cluster-down e2e
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -78,3 +78,9 @@ cluster-up:
 # Stops it and takes away what it left on the machine; what was built stays in target/cluster.
 cluster-down:
 	cargo run --locked --package penstock-e2e -- down
+
+# The scenarios of e2e/tests in that cluster, or in the one that KUBECONFIG names. ONLY="zombie drained" takes those whose
+# names contain one of these words. The cluster stays up.
+e2e:
+	$(if $(KUBECONFIG),,$(MAKE) cluster-up)
+	cargo test --locked --package penstock-e2e --test scenarios -- --run $(ONLY)

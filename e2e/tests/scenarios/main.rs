@@ -1,0 +1,117 @@
+//! The scenarios of the real cluster: `make e2e`. Each has a namespace and doubles of its own, and is judged by what the
+//! doubles wrote down and by what was published.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `place` | the cluster and the namespace of a scenario |
+//! | `doubles` | provider and bucket of a scenario: started, filled, read |
+//! | `witness` | what must hold after each of them, seen from outside |
+//! | `runs` | a job as a `batch/v1` Job, without an operator: whole, with its pod deleted, with its node drained |
+//! | `zombie` | a node whose kubelet is frozen while its pod goes on |
+//!
+//! With `KUBECONFIG` set they run in that cluster, with the image that `PENSTOCK_IMAGE` names; else in that of
+//! `make cluster-up`. The namespace of a scenario that fails stays, so that it can be looked at. Without `--run` there is
+//! nothing to do: `make test` starts no cluster.
+
+#![expect(clippy::unwrap_used, reason = "a scenario fails by panicking")]
+
+mod doubles;
+mod place;
+mod runs;
+mod witness;
+mod zombie;
+
+use std::{future::Future, process::ExitCode, time::Instant};
+
+use clap::Parser;
+use tokio::task::JoinHandle;
+
+use crate::place::{Cluster, Namespace};
+
+/// The scenarios of the real cluster.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Run them: there is a cluster.
+    #[arg(long)]
+    run: bool,
+    /// Only those whose names contain one of these.
+    wanted: Vec<String>,
+}
+
+/// A scenario under way.
+struct Started {
+    name: &'static str,
+    since: Instant,
+    /// What it has to tell, if it succeeds.
+    told: JoinHandle<String>,
+}
+
+/// The scenarios that were asked for.
+struct Suite {
+    cluster: Cluster,
+    wanted: Vec<String>,
+    failed: Vec<&'static str>,
+}
+
+impl Suite {
+    /// Starts a scenario in a namespace of its own, if it is wanted.
+    fn start<F: Future<Output = String> + Send + 'static>(
+        &self,
+        name: &'static str,
+        scenario: impl FnOnce(Namespace) -> F + Send + 'static,
+    ) -> Option<Started> {
+        if !self.wanted.is_empty() && !self.wanted.iter().any(|wanted| name.contains(wanted.as_str())) {
+            return None;
+        }
+        let cluster = self.cluster.clone();
+        let told = tokio::spawn(async move {
+            let namespace = Namespace::make(&cluster, name).await;
+            let told = scenario(namespace).await;
+            Namespace::remove(&cluster, name).await;
+            told
+        });
+        Some(Started { name, since: Instant::now(), told })
+    }
+
+    /// Waits for a scenario, and tells of it.
+    async fn end(&mut self, started: Option<Started>) {
+        let Some(Started { name, since, told }) = started else {
+            return;
+        };
+        let ended = told.await;
+        let seconds = since.elapsed().as_secs();
+        if let Ok(told) = ended {
+            println!("{name}: {told} ({seconds} s)");
+        } else {
+            println!("{name}: FAILED after {seconds} s; look at it in the namespace {name}");
+            self.failed.push(name);
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments { run, wanted } = Arguments::parse();
+    if !run {
+        println!("the scenarios need a cluster: `make e2e` runs them");
+        return ExitCode::SUCCESS;
+    }
+    let mut suite = Suite { cluster: Cluster::find().await, wanted, failed: Vec::new() };
+    // What does not disturb a node goes at the same time; then one after the other.
+    let together = [
+        suite.start("a-job-runs-to-its-end", runs::whole),
+        suite.start("a-deleted-pod-is-replaced", runs::pod_deleted),
+    ];
+    for started in together {
+        suite.end(started).await;
+    }
+    let drained = suite.start("a-node-is-drained", runs::drained);
+    suite.end(drained).await;
+    if suite.cluster.is_ours() {
+        let zombie = suite.start("a-zombie-publishes-nothing", zombie::frozen_kubelet);
+        suite.end(zombie).await;
+    } else {
+        println!("a-zombie-publishes-nothing: left out: only a kubelet of `make cluster-up` can be frozen");
+    }
+    if suite.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
