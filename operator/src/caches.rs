@@ -26,6 +26,19 @@ pub struct Caches {
 }
 
 impl Caches {
+    /// Completes when every watch has been heard once: a BatchJob that is seen before its Jobs would be taken for one that
+    /// has none. Watches are heard while the controller runs, so only a pass can wait for them.
+    pub async fn filled(&self) {
+        let Self { batch_jobs, providers, jobs, pods } = self;
+        // They fail only when their watch has ended, and then the process ends too.
+        let _ = tokio::join!(
+            batch_jobs.wait_until_ready(),
+            providers.wait_until_ready(),
+            jobs.wait_until_ready(),
+            pods.wait_until_ready()
+        );
+    }
+
     /// A BatchJob, unless it cannot be read.
     pub fn batch_job(&self, namespace: &str, name: &str) -> Option<Arc<BatchJob>> {
         let found = self.batch_jobs.get(&ObjectRef::new(name).within(namespace))?;

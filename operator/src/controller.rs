@@ -68,12 +68,6 @@ impl Watches {
         turned: mpsc::Receiver<ObjectRef<BatchJob>>,
         stop: CancellationToken,
     ) {
-        let caches = Arc::clone(&self.caches);
-        // A BatchJob that was seen before its Jobs would be taken for one that has none.
-        tokio::select! {
-            () = synchronised(&caches) => {}
-            () = stop.cancelled() => return,
-        }
         self.controller
             .reconcile_on(receive(turned).map(|batch_job| {
                 ObjectRef::new(&batch_job.name).within(&batch_job.namespace.unwrap_or_default())
@@ -89,13 +83,6 @@ impl Watches {
             })
             .await;
     }
-}
-
-/// Completes when every cache has been filled once.
-async fn synchronised(caches: &Caches) {
-    let Caches { batch_jobs: _, providers, jobs, pods } = caches;
-    // They fail only when their watch has ended, and then the process does.
-    let _ = tokio::join!(providers.wait_until_ready(), jobs.wait_until_ready(), pods.wait_until_ready());
 }
 
 fn api<K>(client: &Client, namespace: Option<&str>) -> Api<Guarded<K>>

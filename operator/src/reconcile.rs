@@ -21,7 +21,7 @@ use penstock_crds::{
     resolve::{FileSource, Resolved, resolve},
     state::State,
 };
-use penstock_job::spec::ReportTo;
+use penstock_job::{Reason, spec::ReportTo};
 use serde_json::json;
 use thiserror::Error;
 
@@ -102,6 +102,7 @@ pub async fn reconcile(
             return Ok(Requeue::await_change());
         }
     };
+    reconciler.caches.filled().await;
     let again = reconciler.pass(batch_job).await?;
     reconciler.failures().remove(&found.uid().unwrap_or_default());
     // Spread, so that not all jobs are looked at in the same second.
@@ -232,7 +233,7 @@ impl Reconciler {
                         batch_job,
                         EventType::Normal,
                         made(*work),
-                        format!("made the Job {}", work.child().name(&batch_job.name_any())),
+                        format!("Made the Job {}.", work.child().name(&batch_job.name_any())),
                     )
                     .await;
                 }
@@ -334,12 +335,9 @@ fn made(work: Work) -> &'static str {
     }
 }
 
+/// Whether somebody should look.
 fn is_trouble(status: &BatchJobStatus) -> bool {
-    status.state == Some(State::Failed)
-        || status
-            .conditions
-            .iter()
-            .any(|condition| condition.type_ == "Stalled" && condition.status == "True")
+    status.state == Some(State::Failed) || status.reason == Some(Reason::Misconfigured.to_string())
 }
 
 /// How long to wait before mere progress is written again.
