@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Status(StatusArguments),
     /// End a job before it is done; what was answered is published
     Cancel(CancelArguments),
+    /// Say why a job in a cluster is not further, and what helps; also `kubectl penstock why`
+    Why(WhyArguments),
     /// Stand in for something that costs money
     #[command(subcommand)]
     Simulate(Simulation),
@@ -115,6 +117,17 @@ pub(crate) struct CancelArguments {
     pub(crate) output: String,
     #[command(flatten)]
     pub(crate) view: ViewArguments,
+}
+
+/// Arguments of `penstock why`.
+#[derive(Debug, Args)]
+pub(crate) struct WhyArguments {
+    /// The BatchJob, in the namespace of the kubeconfig if none is named
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub(crate) batch_job: String,
+    /// Write one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How a job that is being run shows itself.

@@ -9,6 +9,7 @@ use crate::{
     lines::Lines,
     logs, run, simulate, status, url, validate, verify,
     view::{Event, Screen},
+    why,
 };
 
 /// Carries a command out, says on stderr why it failed if it did, and returns the code to exit with.
@@ -41,6 +42,7 @@ fn in_runtime(command: Command, screen: &Screen) -> Result<ExitCode, CommandErro
             Command::Url(wanted) => url::url(&wanted, screen).await,
             Command::Verify(arguments) => verify::verify(&arguments).await,
             Command::Status(arguments) => status::status(&arguments).await,
+            Command::Why(arguments) => Box::pin(why::why(&arguments)).await,
         }
     });
     // A second Ctrl-C ends the process at once, whatever still blocks a thread; otherwise nothing is left to wait for.

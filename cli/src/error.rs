@@ -17,6 +17,7 @@ use crate::{
     simulate::RateError,
     spec_file::SpecFileError,
     verify::VerifyError,
+    why::WhyError,
 };
 
 /// Why a command ended without doing what it was asked for. Messages read after "failed to".
@@ -81,6 +82,9 @@ pub(crate) enum CommandError {
     /// The receipt was not confirmed.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// The cluster could not be looked at.
+    #[error(transparent)]
+    Why(#[from] WhyError),
     /// The run failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -108,6 +112,7 @@ impl CommandError {
             | Self::SimulatedStorage(_)
             | Self::Scenario(_)
             | Self::Lines(_)
+            | Self::Why(_)
             | Self::RunLock(RunLockError::Storage(_)) => ExitCode::Configuration,
             Self::Input(error) => error.exit_code(),
             Self::Output(error) => error.exit_code(),

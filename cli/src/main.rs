@@ -34,6 +34,7 @@ mod url;
 mod validate;
 mod verify;
 mod view;
+mod why;
 
 use std::process::ExitCode;
 
