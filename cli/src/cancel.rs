@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use penstock_executor::{EndingRequest, Job, watched};
 use penstock_intake::Verdict;
-use penstock_job::{CanonicalSpec, ExitCode, Identity, JobSpec};
+use penstock_job::{CanonicalSpec, ExitCode, Identity, Incarnation, JobSpec};
 use penstock_storage::{Generation, Location, RunLock, RunLockError};
 use rustix::process::{Pid, Signal, kill_process};
 use thiserror::Error;
@@ -103,12 +103,14 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
         input: same_input(&spec).await?,
         canonical: spec,
         identity,
+        incarnation: Incarnation::draw(),
         store,
         provider: None,
         ending: Some(EndingRequest::cancelled()),
         steps,
         fail_fast_on_credentials: false,
         participation: None,
+        reporting: None,
     };
     execute(job, &output, &mut reporter, &mut signals).await
 }

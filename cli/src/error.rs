@@ -2,7 +2,7 @@
 
 use std::io;
 
-use penstock_executor::{RunError, provider::ProviderError, shared_state::LocationError};
+use penstock_executor::{ReportingError, RunError, provider::ProviderError, shared_state::LocationError};
 use penstock_intake::IntakeError;
 use penstock_job::{ExitCode, Reason, spec::SpecError};
 use penstock_simulator::StartError;
@@ -67,6 +67,9 @@ pub(crate) enum CommandError {
     /// The place of shared state cannot be used.
     #[error(transparent)]
     SharedState(#[from] LocationError),
+    /// Where to report to makes no sense.
+    #[error(transparent)]
+    Reporting(#[from] ReportingError),
     /// The simulated provider could not be started.
     #[error(transparent)]
     Simulator(#[from] StartError),
@@ -108,6 +111,7 @@ impl CommandError {
             | Self::NoJob(_)
             | Self::Provider(_)
             | Self::SharedState(_)
+            | Self::Reporting(_)
             | Self::Simulator(_)
             | Self::SimulatedStorage(_)
             | Self::Scenario(_)

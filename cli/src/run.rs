@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 
-use penstock_executor::{Job, provider::Provider, requests_in_flight, watched};
-use penstock_job::{ExitCode, Identity, JobSpec, Receipt, spec::ProviderKind};
+use penstock_executor::{Job, Reporting, provider::Provider, requests_in_flight, watched};
+use penstock_job::{ExitCode, Identity, Incarnation, JobSpec, Receipt, spec::ProviderKind};
 use penstock_simulator::{Distribution, Latency, ProviderSettings, Server};
 use penstock_storage::{Location, RunLock, RunLockError};
 
@@ -64,6 +64,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         output: &output.location().to_string(),
         identity: identity.as_str(),
     });
+    let reporting = Reporting::of(&spec)?;
     let server = simulated(&mut spec).await?;
     let timeout = Duration::from_secs(spec.limits.request_timeout_seconds.get());
     let in_flight = usize::try_from(requests_in_flight(&spec)).unwrap_or(usize::MAX);
@@ -84,6 +85,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         spec,
         canonical,
         identity,
+        incarnation: Incarnation::draw(),
         store,
         input: Some(input),
         provider,
@@ -92,6 +94,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         steps,
         fail_fast_on_credentials: true,
         participation,
+        reporting,
     };
     let code = execute(job, &output, &mut reporter, &mut signals).await?;
     if let Some(server) = server {

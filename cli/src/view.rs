@@ -65,6 +65,7 @@ const fn stage_word(stage: Stage) -> &'static str {
     match stage {
         Stage::Claiming => "starting",
         Stage::Running => "running",
+        Stage::Held => "held",
         Stage::Draining => "stopping",
         Stage::Ending => "ending",
         Stage::Reconciling => "checking",

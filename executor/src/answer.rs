@@ -1,10 +1,10 @@
 //! From lines to outcomes: ingest and dispatch side by side, and what ends them before every line is answered (a stop,
 //! the completion window, a changed input).
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use penstock_batchfile::{RecordWriter, Rules};
-use penstock_job::{Step, spec::ProviderKind, state::EndingReason};
+use penstock_job::{Reason, Step, spec::ProviderKind, state::EndingReason};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, timeout},
@@ -21,6 +21,7 @@ use crate::{
     ingest::{Ingest, InputModified, ingest},
     job::{EndingRequest, Job, Timing, requests_in_flight},
     ledger::{Ledger, Recollection, lines},
+    orders::Orders,
     participate::Participant,
     provider::Provider,
     results::Entry,
@@ -57,6 +58,7 @@ pub(crate) async fn answer(
     ledger: &Ledger,
     board: &Arc<Board>,
     stop: &Stop,
+    orders: &Orders,
     halt: &Halt,
     writer: RecordWriter,
     entries: mpsc::Sender<Entry>,
@@ -122,6 +124,7 @@ pub(crate) async fn answer(
                 ledger: ledger.clone(),
                 board: Arc::clone(board),
                 halt: halt.clone(),
+                orders: orders.clone(),
                 steps: job.steps.clone(),
             },
             windows,
@@ -132,6 +135,7 @@ pub(crate) async fn answer(
     let loops = Loops {
         ledger,
         board,
+        orders,
         halt,
         entries,
         quit,
@@ -197,6 +201,7 @@ impl Company {
 struct Loops<'a> {
     ledger: &'a Ledger,
     board: &'a Arc<Board>,
+    orders: &'a Orders,
     halt: &'a Halt,
     entries: mpsc::Sender<Entry>,
     quit: CancellationToken,
@@ -218,10 +223,16 @@ impl Loops<'_> {
         let request = tokio::select! {
             // A dispatch that ends because the input changed says so first.
             biased;
-            () = modified.cancelled() => EndingRequest::input_modified(),
-            () = self.dispatched.cancelled() => return Answer::Complete,
-            () = stop.wait() => return self.drain(stop).await,
-            () = deadline => EndingRequest::expired(),
+            () = modified.cancelled() => Some(EndingRequest::input_modified()),
+            () = self.dispatched.cancelled() => None,
+            () = stop.wait() => None,
+            () = self.orders.cancelled() => Some(EndingRequest::cancelled()),
+            () = deadline => Some(EndingRequest::expired()),
+            never = self.stay_while_held() => match never {},
+        };
+        self.board.clear(Reason::Suspended);
+        let Some(request) = request else {
+            return if self.dispatched.is_cancelled() { Answer::Complete } else { self.drain(stop).await };
         };
         tokio::select! {
             () = self.end(&request) => {}
@@ -229,6 +240,33 @@ impl Loops<'_> {
             () = stop.wait() => return self.drain(stop).await,
         }
         Answer::Complete
+    }
+
+    /// While the run is held, dispatch sends nothing: stores what is known and what is answered yet, and stays.
+    async fn stay_while_held(&self) -> Infallible {
+        loop {
+            self.orders.held(true).await;
+            tracing::info!("held on request; the claim is kept");
+            self.board.enter(Stage::Held);
+            self.board.raise(Reason::Suspended, "the operator holds the job; nothing is sent");
+            tokio::select! {
+                never = self.store_what_arrives() => match never {},
+                () = self.orders.held(false) => {}
+            }
+            tracing::info!("no longer held");
+            self.board.clear(Reason::Suspended);
+            self.board.enter(Stage::Running);
+        }
+    }
+
+    async fn store_what_arrives(&self) -> Infallible {
+        self.store().await;
+        loop {
+            tokio::time::sleep(DRAIN_FLUSH).await;
+            if self.board.exposed() > 0 {
+                self.store().await;
+            }
+        }
     }
 
     /// E1-E3: no further request; the ending is stored; what is in flight is awaited.

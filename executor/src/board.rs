@@ -12,53 +12,14 @@ use std::{
 };
 
 use penstock_batchfile::OutcomeKind;
-use penstock_job::{Reason, state::PartOutcomes};
-use serde::{Deserialize, Serialize};
-use tokio::time::Instant;
+pub use penstock_job::report::{RateGauges, Stage};
+use penstock_job::{
+    Reason,
+    state::{Ending, PartOutcomes},
+};
+use tokio::{sync::Notify, time::Instant};
 
-/// What a run is doing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Stage {
-    /// Taking the job over and looking at what is there.
-    #[default]
-    Claiming,
-    /// Sending requests.
-    Running,
-    /// Asked to stop: storing what is known, awaiting answers.
-    Draining,
-    /// Recording the lines that an early ending leaves undone.
-    Ending,
-    /// Reading everything once more.
-    Reconciling,
-    /// Publishing.
-    Publishing,
-}
-
-/// The rate of a job in numbers, over all its models. The names in JSON are those of the metrics; each means the same
-/// whichever way the rate is found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct RateGauges {
-    /// Requests a minute that the learners aim at, before any token limit; `None` while nothing is paced.
-    #[serde(rename = "rate.rpm_target")]
-    pub rpm_target: Option<u64>,
-    /// Requests a minute that may go out now, token limits included; `None` while nothing is paced.
-    #[serde(rename = "rate.effective_rpm")]
-    pub effective_rpm: Option<f64>,
-    /// The 95th percentile of the output tokens of recent answers, that of the model with the longest; `None` before the
-    /// first.
-    #[serde(rename = "rate.p95_tokens")]
-    pub p95_tokens: Option<u32>,
-    /// Refusals for the rate, those of earlier runs included.
-    #[serde(rename = "rate.429_events")]
-    pub refusals: u64,
-    /// What was let in during the last minute, as a part of the limits that were found out; `None` while a model's is not
-    /// known.
-    #[serde(rename = "rate.learned_utilisation", default)]
-    pub learned_utilisation: Option<f64>,
-    /// The same as a part of the limits that the provider states; `None` where it states none.
-    #[serde(rename = "rate.stated_utilisation", default)]
-    pub stated_utilisation: Option<f64>,
-}
+use crate::job::reason_of;
 
 /// A moment of a run.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +74,8 @@ pub struct Board {
     pub(crate) output_tokens: AtomicU64,
     pub(crate) unlisted: AtomicU64,
     told: Mutex<Told>,
+    /// Another stage, or another reason, is there.
+    turned: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -127,6 +90,12 @@ struct Told {
     conditions: BTreeMap<Reason, String>,
     rate: String,
     gauges: RateGauges,
+}
+
+impl Told {
+    fn first_reason(&self) -> Option<Reason> {
+        self.conditions.first_key_value().map(|(reason, _)| *reason)
+    }
 }
 
 impl Board {
@@ -152,19 +121,41 @@ impl Board {
             gauges: told.gauges,
             epoch: told.epoch,
             checkpoint_age: told.checkpoint.map(|at| at.elapsed()),
-            exposed: in_flight + self.unlisted.load(Relaxed),
+            exposed: self.exposed(),
         }
+    }
+
+    /// Completes when there is another stage or reason than at its last return. For one listener.
+    pub(crate) async fn turned(&self) {
+        self.turned.notified().await;
+    }
+
+    /// Requests in flight, and answers that no checkpoint lists yet.
+    pub(crate) fn exposed(&self) -> u64 {
+        self.in_flight.load(Relaxed) + self.unlisted.load(Relaxed)
     }
 
     /// The stage that begins.
     pub(crate) fn enter(&self, stage: Stage) {
-        self.told().stage = stage;
+        let before = std::mem::replace(&mut self.told().stage, stage);
+        if before != stage {
+            self.turned.notify_one();
+        }
     }
 
     /// What the claim found.
     pub(crate) fn claimed(&self, epoch: u32, lines: u64, rejected: u64) {
         let mut told = self.told();
         (told.epoch, told.lines, told.rejected) = (epoch, lines, rejected);
+    }
+
+    /// The ending that is stored, if there is one, is why not every line is answered.
+    pub(crate) fn ends(&self, ending: Option<&Ending>) {
+        if let Some(ending) = ending
+            && let Some(reason) = reason_of(ending)
+        {
+            self.raise(reason, ending.message.as_str());
+        }
     }
 
     /// What earlier epochs had done.
@@ -201,8 +192,15 @@ impl Board {
     /// A condition holds; its evidence is the newest.
     pub(crate) fn raise(&self, reason: Reason, evidence: impl Into<String>) {
         let evidence = evidence.into();
-        if self.told().conditions.insert(reason, evidence.clone()).is_some() {
-            return;
+        {
+            let mut told = self.told();
+            let first = told.first_reason();
+            if told.conditions.insert(reason, evidence.clone()).is_some() {
+                return;
+            }
+            if told.first_reason() != first {
+                self.turned.notify_one();
+            }
         }
         // A rate that is at its limit is how a job should run; the others are trouble.
         if reason < Reason::Learning {
@@ -214,7 +212,12 @@ impl Board {
 
     /// A condition no longer holds.
     pub(crate) fn clear(&self, reason: Reason) {
-        if self.told().conditions.remove(&reason).is_some() {
+        let mut told = self.told();
+        let first = told.first_reason();
+        if told.conditions.remove(&reason).is_some() {
+            if told.first_reason() != first {
+                self.turned.notify_one();
+            }
             tracing::debug!(%reason, "no longer held back");
         }
     }

@@ -62,7 +62,7 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
         output.document::<Validation>().await?.ok_or(RunError::NotValidated)?;
     check_identity(&validation.identity, &validation.spec, ours)?;
     // C3
-    let incarnation = Incarnation::draw();
+    let incarnation = job.incarnation;
     let found = output.document::<State>().await?;
     let (mut state, generation) = match found {
         Some((state, generation)) => {

@@ -1,6 +1,6 @@
 //! How a run fails, and the exit code of each failure.
 
-use penstock_job::{DocumentError, Epoch, ExitCode, Identity};
+use penstock_job::{DocumentError, Epoch, ExitCode, Identity, Reason};
 use penstock_storage::{ErrorKind, StorageError};
 use thiserror::Error;
 
@@ -103,6 +103,27 @@ impl RunError {
                 ErrorKind::Unavailable => ExitCode::StorageUnavailable,
                 _ => ExitCode::Configuration,
             },
+        }
+    }
+
+    /// The word for it, where there is one.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::OutputOccupied { .. } | Self::Unexplained { .. } | Self::Foreign { .. } => {
+                Some(Reason::OutputOccupied)
+            }
+            Self::CredentialsRefused { .. } => Some(Reason::CredentialsRefused),
+            Self::Storage(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Unavailable) => {
+                Some(Reason::StorageRefused)
+            }
+            Self::ClaimLost
+            | Self::NotValidated
+            | Self::Document(_)
+            | Self::Storage(_)
+            | Self::Damaged { .. }
+            | Self::NoNextEpoch(_)
+            | Self::Scratch { .. }
+            | Self::Defect(_) => None,
         }
     }
 

@@ -57,6 +57,11 @@ impl Stop {
         self.0.borrow().is_some()
     }
 
+    /// When somebody who waits as long as the job's limits say has asked.
+    pub(crate) fn requested_at(&self) -> Option<Instant> {
+        self.0.borrow().and_then(|asked| asked.by_limits)
+    }
+
     /// Completes when somebody asks.
     pub async fn wait(&self) {
         // The sender is `self`, so the channel stays open.

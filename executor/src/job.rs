@@ -3,13 +3,15 @@
 use std::{num::NonZeroU32, path::PathBuf, sync::Arc, time::Duration};
 
 use penstock_job::{
-    CanonicalSpec, Identity, JobSpec,
+    CanonicalSpec, Identity, Incarnation, JobSpec, Reason,
     spec::{Limits, RateMode},
-    state::EndingReason,
+    state::{Ending, EndingReason},
 };
 use penstock_storage::{Input, Store};
 
-use crate::{memory, open_files, participate::Participation, provider::Provider, steps::Steps};
+use crate::{
+    memory, open_files, participate::Participation, provider::Provider, report::Reporting, steps::Steps,
+};
 
 /// One job, ready to be run.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Job {
     pub canonical: CanonicalSpec,
     /// The hash of `canonical`.
     pub identity: Identity,
+    /// The process that runs it.
+    pub incarnation: Incarnation,
     /// Where the output is stored.
     pub store: Arc<dyn Store>,
     /// The input at its pinned generation; `None` when that generation is gone.
@@ -38,7 +42,12 @@ pub struct Job {
     pub fail_fast_on_credentials: bool,
     /// How it shares what it learns of the rate with other jobs on its key; `None`: not at all.
     pub participation: Option<Participation>,
+    /// Whom it tells how far it is, and who may direct it; `None`: nobody.
+    pub reporting: Option<Reporting>,
 }
+
+/// The code of an ending whose input changed.
+const INPUT_MODIFIED: &str = "input_modified";
 
 /// An ending that the caller asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,14 +80,32 @@ impl EndingRequest {
         }
     }
 
+    /// Nobody can run the job to its end any more.
+    pub fn abandoned() -> Self {
+        Self {
+            reason: EndingReason::Abandoned,
+            code: "job_abandoned".to_owned(),
+            message: "the job could not be run to its end before this line was answered".to_owned(),
+        }
+    }
+
     /// The pinned generation of the input is gone.
     pub fn input_modified() -> Self {
         Self {
             reason: EndingReason::Abandoned,
-            code: "input_modified".to_owned(),
+            code: INPUT_MODIFIED.to_owned(),
             message: "input_modified: the input changed after it was validated, before this line was sent"
                 .to_owned(),
         }
+    }
+}
+
+/// Why a job with this ending is not answered to its end, where there is a word for it.
+pub(crate) fn reason_of(ending: &Ending) -> Option<Reason> {
+    match ending.reason {
+        EndingReason::Expired => Some(Reason::CompletionWindowOver),
+        EndingReason::Abandoned if ending.code == INPUT_MODIFIED => Some(Reason::InputModified),
+        EndingReason::Abandoned | EndingReason::Cancelled => None,
     }
 }
 

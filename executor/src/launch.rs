@@ -10,7 +10,7 @@ use std::{
 
 use penstock_batchfile::Detected;
 use penstock_job::{
-    CanonicalSpec, ExitCode, Identity, JobSpec, Receipt, State, Validation,
+    CanonicalSpec, ExitCode, Identity, Incarnation, JobSpec, Receipt, State, Validation,
     document::{self, DocumentError},
     spec::{
         CanonicalInput, SpecError,
@@ -29,6 +29,7 @@ use crate::{
     output::Output,
     participate::Participation,
     provider::{Provider, ProviderError},
+    report::{Reporting, ReportingError},
     scratch::scratch_folder,
     shared_state::{self, LocationError},
     steps::watched,
@@ -80,6 +81,9 @@ pub enum LaunchError {
     /// The place of shared state cannot be used.
     #[error(transparent)]
     SharedState(#[from] LocationError),
+    /// Where to report to makes no sense.
+    #[error(transparent)]
+    Reporting(#[from] ReportingError),
     /// The process cannot listen for signals.
     #[error("listen for signals: {0}; run where signals can be handled")]
     Signals(io::Error),
@@ -126,6 +130,7 @@ pub async fn launch(
     let spec: JobSpec = text::parse(&text).map_err(|source| LaunchError::JobFile { path, source })?;
     let output = Location::parse(spec.output.as_deref().ok_or(LaunchError::Missing("output"))?)?;
     let input = Location::parse(spec.input.as_deref().ok_or(LaunchError::Missing("input"))?)?;
+    let reporting = Reporting::of(&spec)?;
     let participation = match sharing {
         Some(SharingPlace { uri, every }) => {
             shared_state::open(&uri, &output).await?.map(|state| Participation { state, every })
@@ -158,6 +163,7 @@ pub async fn launch(
         spec,
         canonical,
         identity,
+        incarnation: Incarnation::draw(),
         store,
         input,
         provider,
@@ -167,6 +173,7 @@ pub async fn launch(
         // A pod waits for a better key.
         fail_fast_on_credentials: false,
         participation,
+        reporting,
     })
 }
 

@@ -166,7 +166,9 @@ impl Ledger {
             message: request.message.clone(),
             at_ms: now_ms(),
         });
-        self.store(Step::End).await
+        self.store(Step::End).await?;
+        self.board.ends(self.look(|state, _| state.ending.clone()).await.as_ref());
+        Ok(())
     }
 
     /// Changes the manifest as reconciliation asks and writes it (F2).

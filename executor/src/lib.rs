@@ -15,6 +15,8 @@
 //! | `results` | from outcomes to durable parts (R3) |
 //! | `ledger`, `checkpoint` | manifest and completed set, and `state.json` (R4-R6) |
 //! | `answer` | the loops side by side, stopping (R7), and what ends them early (E1-E3) |
+//! | `report`, `orders` | what the operator is told of a run, and what it wants (`docs/operator-protocol.md`) |
+//! | `last_word` | how the process ended, for the pod's termination message |
 //! | `end_early` | records for undone lines (E4) |
 //! | `finalise` | reconcile, freeze, compose, receipt, clean (F1-F6) |
 //!
@@ -27,6 +29,7 @@ mod board;
 pub mod budget;
 mod checkpoint;
 mod claim;
+mod client;
 mod clock;
 mod dispatch;
 mod end_early;
@@ -38,14 +41,17 @@ mod ingest;
 pub mod injection;
 mod input;
 mod job;
+mod last_word;
 mod launch;
 mod ledger;
 mod memory;
 mod open_files;
+mod orders;
 mod output;
 mod participate;
 pub mod provider;
 mod records;
+mod report;
 mod results;
 mod run;
 mod scratch;
@@ -59,10 +65,12 @@ pub use dispatch::{Decision, Learned, learned};
 pub use error::RunError;
 pub use halt::Stop;
 pub use job::{EndingRequest, Job, requests_in_flight};
+pub use last_word::{End, Speaker, last_word};
 pub use launch::{LaunchError, SharingPlace, launch};
 pub use open_files::raise_open_files;
 pub use participate::Participation;
 pub use records::longest_record;
+pub use report::{Reporting, ReportingError};
 pub use run::{Finished, run};
 pub use scratch::{scratch_folder, state_folder};
 pub use steps::{At, Moment, Probe, Steps, watched};

@@ -3,11 +3,14 @@
 //! It runs a job that was validated before; `penstock run` validates and runs in one go. Its exit codes are those of
 //! `docs/exit-codes.md`; the last line of its log says what helps.
 
-use std::{num::NonZeroU64, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{fs, num::NonZeroU64, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::{Parser, ValueEnum};
-use penstock_executor::{Board, EndingRequest, Finished, LaunchError, SharingPlace, Stop, launch, run};
-use penstock_job::ExitCode as Code;
+use penstock_executor::{
+    Board, End, EndingRequest, Finished, LaunchError, Progress, SharingPlace, Speaker, Stop, last_word,
+    launch, run,
+};
+use penstock_job::{ExitCode as Code, LastWord, document};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -32,12 +35,16 @@ struct Arguments {
     /// Send nothing: record every undone line as this, and publish.
     #[arg(long, value_name = "WHY")]
     ending: Option<Ending>,
+    /// Where the last word of this process goes, however it ends [default: nowhere]
+    #[arg(long, value_name = "FILE")]
+    termination_message: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Ending {
     Cancelled,
     Expired,
+    Abandoned,
 }
 
 /// Gives memory back; how it is tuned stands in `.cargo/config.toml`.
@@ -56,37 +63,55 @@ fn main() -> ExitCode {
         }
     };
     penstock_executor::raise_open_files();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
+    let termination_message = arguments.termination_message.clone();
+    let word = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => {
+            let word = runtime.block_on(execute(arguments));
+            // Whatever still hangs in a call of the operating system does not hold up the exit.
+            runtime.shutdown_background();
+            word
+        }
         Err(error) => {
-            tracing::error!("failed to start: {error}; allow this process more threads");
-            return Code::Configuration.into();
+            let message = format!("failed to start: {error}; allow this process more threads");
+            tracing::error!("{message}");
+            last_word(None, &End::before_launch(message), &Progress::default())
         }
     };
-    let code = runtime.block_on(execute(arguments));
-    // Whatever still hangs in a call of the operating system does not hold up the exit.
-    runtime.shutdown_background();
-    code.into()
+    if let Some(path) = termination_message
+        && let Err(error) = fs::write(&path, document::write(&word))
+    {
+        tracing::warn!("failed to write the last word to {}: {error}", path.display());
+    }
+    word.exit_code.into()
 }
 
-async fn execute(arguments: Arguments) -> Code {
-    match finish(arguments).await {
-        Ok(Finished::Published { receipt, .. }) => {
-            tracing::info!(ending = ?receipt.ending, outcomes = ?receipt.outcomes, "published");
-            Code::Completed
-        }
-        Ok(Finished::Stopped) => {
-            tracing::info!("stopped; the same job file resumes");
-            Code::Stopped
+async fn execute(arguments: Arguments) -> LastWord {
+    let board = Arc::new(Board::default());
+    let mut speaker = None;
+    let end = match finish(arguments, &board, &mut speaker).await {
+        Ok(finished) => {
+            match &finished {
+                Finished::Published { receipt, .. } => {
+                    tracing::info!(ending = ?receipt.ending, outcomes = ?receipt.outcomes, "published");
+                }
+                Finished::Stopped => tracing::info!("stopped; the same job file resumes"),
+            }
+            End::from(&finished)
         }
         Err(error) => {
             tracing::error!("failed to {error}");
-            error.exit_code()
+            End::from(&error)
         }
-    }
+    };
+    last_word(speaker.as_ref(), &end, &board.progress())
 }
 
-async fn finish(arguments: Arguments) -> Result<Finished, LaunchError> {
+/// Runs the job; leaves in `speaker` who runs it as soon as that is known.
+async fn finish(
+    arguments: Arguments,
+    board: &Arc<Board>,
+    speaker: &mut Option<Speaker>,
+) -> Result<Finished, LaunchError> {
     let stop = Stop::new();
     let mut terminate = signal(SignalKind::terminate()).map_err(LaunchError::Signals)?;
     let asked = stop.clone();
@@ -98,6 +123,7 @@ async fn finish(arguments: Arguments) -> Result<Finished, LaunchError> {
     let ending = arguments.ending.map(|ending| match ending {
         Ending::Cancelled => EndingRequest::cancelled(),
         Ending::Expired => EndingRequest::expired(),
+        Ending::Abandoned => EndingRequest::abandoned(),
     });
     let every = Duration::from_secs(arguments.share_every.get());
     let sharing = arguments.shared_state.map(|uri| SharingPlace { uri, every });
@@ -105,7 +131,8 @@ async fn finish(arguments: Arguments) -> Result<Finished, LaunchError> {
         job = launch(&arguments.job, arguments.scratch, ending, sharing) => job?,
         () = stop.wait() => return Ok(Finished::Stopped),
     };
-    let finished = run(job, Arc::new(Board::default()), stop).await;
+    *speaker = Some(Speaker::of(&job));
+    let finished = run(job, Arc::clone(board), stop).await;
     listening.abort();
     Ok(finished?)
 }

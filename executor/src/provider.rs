@@ -6,7 +6,6 @@
 
 mod account;
 mod classify;
-mod client;
 mod dialect;
 mod duration;
 mod error_body;
@@ -37,9 +36,9 @@ use penstock_job::{
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+pub use crate::client::ClientError;
 pub use account::Account;
 pub use classify::{Cause, Disposition, classify};
-pub use client::ClientError;
 pub use dialect::Dialect;
 pub use exchange::{Answer, Failure, FailureKind, LONGEST_ANSWER};
 pub use key::KeyError;
@@ -49,13 +48,12 @@ pub use reply::{Reply, Response};
 pub use resumption::{Resumption, in_words};
 
 use self::{
-    client::Pools,
     exchange::exchange,
     output_bound::output_bound,
     request::Composer,
     route::{Route, Routing},
 };
-use crate::budget::Reservation;
+use crate::{budget::Reservation, client::Pools};
 
 /// One job's provider. Clones share clients and keys.
 #[derive(Debug, Clone)]

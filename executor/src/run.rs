@@ -4,9 +4,10 @@ mod collecting;
 mod recover;
 mod settle;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use penstock_job::{Receipt, state::Phase};
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use self::settle::Settling;
@@ -18,10 +19,18 @@ use crate::{
     finalise::{Account, freeze, publish},
     halt::{Halt, Stop},
     job::{Job, Timing},
+    last_word::{End, Speaker, last_word},
     ledger::Ledger,
+    orders::Orders,
     output::Output,
+    report::Reporter,
     scratch,
 };
+
+/// How long the last report may take.
+const LAST_REPORT: Duration = Duration::from_millis(1_500);
+/// A run that was asked to stop leaves so long after it has given up waiting for answers, its last report included (R7).
+const LEAVE: Duration = Duration::from_millis(1_900);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -37,12 +46,42 @@ pub enum Finished {
     Stopped,
 }
 
-/// Runs a job as far as it goes. `board` shows how far that is; `stop` asks to leave.
-pub async fn run(job: Job, board: Arc<Board>, stop: Stop) -> Result<Finished, RunError> {
+/// Runs a job as far as it goes. `board` shows how far that is; `stop` asks to leave. Whom the job names is told of it.
+pub async fn run(mut job: Job, board: Arc<Board>, stop: Stop) -> Result<Finished, RunError> {
+    let orders = Orders::default();
+    let Some(reporting) = job.reporting.take() else {
+        return follow_protocol(&job, &board, &stop, &orders).await;
+    };
+    let speaker = Speaker::of(&job);
+    let reporter = Reporter::new(reporting, speaker.clone(), Arc::clone(&board), orders.clone());
+    let done = CancellationToken::new();
+    let reporting = AbortOnDropHandle::new(tokio::spawn(reporter.report_until(done.clone())));
+    let ended = follow_protocol(&job, &board, &stop, &orders).await;
+    done.cancel();
+    let now = Instant::now();
+    let leave = stop.requested_at().map(|at| at + Timing::from(&job.spec.limits).drain + LEAVE);
+    let until = leave.map_or(now + LAST_REPORT, |leave| leave.min(now + LAST_REPORT));
+    match reporting.await {
+        Ok(reporter) => {
+            let end = ended.as_ref().map_or_else(End::from, End::from);
+            reporter.last(last_word(Some(&speaker), &end, &board.progress()), until).await;
+        }
+        Err(error) => tracing::error!("reports ended in a defect: {error}"),
+    }
+    ended
+}
+
+/// From claim to receipt.
+async fn follow_protocol(
+    job: &Job,
+    board: &Arc<Board>,
+    stop: &Stop,
+    orders: &Orders,
+) -> Result<Finished, RunError> {
     let output = Output::new(Arc::clone(&job.store), job.steps.clone());
     // Nothing is sent during a claim, so it is simply dropped: whoever comes next begins it again.
     let claimed = tokio::select! {
-        claim = claim(&job, &output, &board) => claim?,
+        claim = claim(job, &output, board) => claim?,
         () = stop.wait() => return Ok(Finished::Stopped),
     };
     let mut claimed = match claimed {
@@ -51,22 +90,23 @@ pub async fn run(job: Job, board: Arc<Board>, stop: Stop) -> Result<Finished, Ru
         }
         Claim::Taken(claimed) => *claimed,
     };
+    board.ends(claimed.state.ending.as_ref());
     if claimed.state.phase == Phase::Running {
-        let ledger = Ledger::open(claimed, Arc::clone(&board));
-        let settled = with_checkpoints(&job, &output, &ledger, &board, &stop).await?;
+        let ledger = Ledger::open(claimed, Arc::clone(board));
+        let settled = with_checkpoints(job, &output, &ledger, board, stop, orders).await?;
         let Some(account) = settled else {
             return Ok(Finished::Stopped);
         };
         claimed = ledger.close().ok_or_else(|| RunError::Defect("the ledger is still in use".to_owned()))?;
         tokio::select! {
-            frozen = freeze(&mut claimed, account, &board) => frozen?,
+            frozen = freeze(&mut claimed, account, board) => frozen?,
             // Whether it was frozen is for the next run to find out.
             () = stop.wait() => return Ok(Finished::Stopped),
         }
     }
     board.enter(Stage::Publishing);
     let published = tokio::select! {
-        published = publish(&output, &claimed, job.spec.keep_parts, &board) => published?,
+        published = publish(&output, &claimed, job.spec.keep_parts, board) => published?,
         // Everything is decided: whoever comes next publishes the same.
         () = stop.wait() => return Ok(Finished::Stopped),
     };
@@ -81,13 +121,14 @@ async fn with_checkpoints(
     ledger: &Ledger,
     board: &Arc<Board>,
     stop: &Stop,
+    orders: &Orders,
 ) -> Result<Option<Account>, RunError> {
     let halt = Halt::default();
     let done = CancellationToken::new();
     let every = Timing::from(&job.spec.limits).checkpoint;
     let mut checkpoints =
         AbortOnDropHandle::new(tokio::spawn(checkpoint(ledger.clone(), every, halt.clone(), done.clone())));
-    let settling = Settling { job, output, ledger, board, stop, halt: halt.clone() };
+    let settling = Settling { job, output, ledger, board, stop, orders, halt: halt.clone() };
     let settled = settling.settle().await;
     done.cancel();
     let leave = async {

@@ -285,6 +285,7 @@ mod tests {
         let stages = [
             Stage::Claiming,
             Stage::Running,
+            Stage::Held,
             Stage::Draining,
             Stage::Ending,
             Stage::Reconciling,

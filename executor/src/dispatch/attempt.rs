@@ -37,8 +37,6 @@ pub(super) struct Attempter {
     pub(super) max_attempts: u32,
     pub(super) board: Arc<Board>,
     pub(super) entries: mpsc::Sender<Entry>,
-    /// No request is to be sent any more.
-    pub(super) draining: CancellationToken,
     pub(super) steps: Steps,
 }
 
@@ -83,8 +81,14 @@ impl Attempted {
 }
 
 impl Attempter {
-    /// Makes one attempt; `others_pass` tells whether lines of the same model are answered.
-    pub(super) async fn attempt(&self, mut task: Task, others_pass: bool) -> Attempted {
+    /// Makes one attempt; `others_pass` tells whether lines of the same model are answered. On `silence` nothing is sent any
+    /// more.
+    pub(super) async fn attempt(
+        &self,
+        mut task: Task,
+        others_pass: bool,
+        silence: &CancellationToken,
+    ) -> Attempted {
         let prepared = async {
             let reservation = self.budget.reserve(task.length as usize).await;
             (reservation, self.read(&task).await)
@@ -92,7 +96,7 @@ impl Attempter {
         // Waiting for memory may take as long as the requests that hold it.
         let (mut reservation, line) = tokio::select! {
             biased;
-            () = self.draining.cancelled() => return Attempted::Unsent { task },
+            () = silence.cancelled() => return Attempted::Unsent { task },
             prepared = prepared => prepared,
         };
         let line = match line {

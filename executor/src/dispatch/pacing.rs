@@ -17,6 +17,7 @@ use std::{
 
 use penstock_job::{
     JobSpec, Reason,
+    directives::RateBounds,
     spec::{Limits, ModelLimits, ProviderKind, RateMode},
     state::Requests,
 };
@@ -45,6 +46,7 @@ pub(crate) struct Pacing {
     began: Instant,
     mode: Mode,
     profile: Profile,
+    /// What the job file allows.
     limits: Limits,
     memory: BTreeMap<String, Snapshot>,
     board: Arc<Board>,
@@ -61,6 +63,8 @@ struct Learners {
     job: Learner,
     models: BTreeMap<Arc<str>, Model>,
     sent: RequestId,
+    /// Bounds over the whole job: those of the job file, or lower ones.
+    bounds: RateBounds,
 }
 
 /// What is known of one model's rate.
@@ -89,10 +93,10 @@ impl Pacing {
     pub(crate) fn new(spec: &JobSpec, memory: BTreeMap<String, Snapshot>, board: Arc<Board>) -> Self {
         let limits = &spec.limits;
         // The job's own bounds hold over all models together; they are never learned.
-        let whole = penstock_rate::Limits { rpm: limits.rpm, tpm: limits.tpm, max_in_flight: None };
+        let bounds = RateBounds::default().within(limits);
         let profile = profile(spec.provider.kind);
-        let job = Learner::new(Mode::Fixed, profile, whole, Duration::ZERO);
-        let learners = Mutex::new(Learners { job, models: BTreeMap::new(), sent: RequestId(0) });
+        let job = Learner::new(Mode::Fixed, profile, over_all(bounds), Duration::ZERO);
+        let learners = Learners { job, models: BTreeMap::new(), sent: RequestId(0), bounds };
         let before = counted(&board);
         Self {
             began: Instant::now(),
@@ -102,9 +106,25 @@ impl Pacing {
             memory,
             board,
             before,
-            learners,
+            learners: Mutex::new(learners),
             model_count: watch::Sender::new(0),
             tells_load: AtomicBool::new(false),
+        }
+    }
+
+    /// Holds the job within these bounds from now on, never above those of the job file.
+    pub(super) fn bound(&self, bounds: RateBounds) {
+        let (now, bounds) = (self.began.elapsed(), bounds.within(&self.limits));
+        let mut learners = self.learners();
+        let known = std::mem::replace(&mut learners.bounds, bounds);
+        if (known.rpm, known.tpm) == (bounds.rpm, bounds.tpm) {
+            return;
+        }
+        tracing::info!(rpm = ?bounds.rpm, tpm = ?bounds.tpm, "the rate is bounded otherwise");
+        learners.job.limit(now, over_all(bounds));
+        for (name, model) in &mut learners.models {
+            model.own = self.own(name, bounds);
+            model.learner.limit(now, model.own);
         }
     }
 
@@ -128,13 +148,13 @@ impl Pacing {
     pub(super) fn sent(&self, model: &Arc<str>, length: u32) -> RequestId {
         let now = self.began.elapsed();
         let mut learners = self.learners();
-        let Learners { job, models, sent } = &mut *learners;
+        let Learners { job, models, sent, bounds } = &mut *learners;
         sent.0 += 1;
         let cost = cost(length, models.get(model));
         job.sent(now, *sent, cost);
         // The name is copied for a model that is new, not for each request.
         if !models.contains_key(model) {
-            models.insert(Arc::clone(model), self.model(model, now));
+            models.insert(Arc::clone(model), self.model(model, *bounds, now));
             self.model_count.send_modify(|count| *count += 1);
         }
         if let Some(model) = models.get_mut(model) {
@@ -188,7 +208,7 @@ impl Pacing {
     }
 
     fn reason(&self, learners: &Learners) -> Option<Reason> {
-        let own = self.limits.rpm.is_some() || self.limits.tpm.is_some();
+        let own = learners.bounds.rpm.is_some() || learners.bounds.tpm.is_some();
         match self.mode {
             Mode::Fixed => own.then_some(Reason::AtOwnLimit),
             Mode::Aimd => {
@@ -205,13 +225,8 @@ impl Pacing {
     }
 
     /// A model's learner as it begins.
-    fn model(&self, model: &str, now: Duration) -> Model {
-        let ModelLimits { rpm, tpm, .. } = self.limits.per_model.get(model).copied().unwrap_or_default();
-        let limits = penstock_rate::Limits {
-            rpm: [rpm, self.limits.rpm].into_iter().flatten().min(),
-            tpm: [tpm, self.limits.tpm].into_iter().flatten().min(),
-            max_in_flight: None,
-        };
+    fn model(&self, model: &str, bounds: RateBounds, now: Duration) -> Model {
+        let limits = self.own(model, RateBounds::default().within(&self.limits));
         let profile = if self.tells_load.load(Relaxed) { Profile::Vllm } else { self.profile };
         let restore = |snapshot| Learner::restore(snapshot, self.mode, profile, limits, now);
         let restored = match self.memory.get(model).map(restore) {
@@ -222,12 +237,22 @@ impl Pacing {
             }
             None => None,
         };
-        Model {
-            own: limits,
-            is_resumed: restored.is_some(),
-            learner: restored.unwrap_or_else(|| Learner::new(self.mode, profile, limits, now)),
-            answers: AnswerBound::default(),
-            lately: Lately::default(),
+        let is_resumed = restored.is_some();
+        let mut learner = restored.unwrap_or_else(|| Learner::new(self.mode, profile, limits, now));
+        let own = self.own(model, bounds);
+        if own != limits {
+            learner.limit(now, own);
+        }
+        Model { own, is_resumed, learner, answers: AnswerBound::default(), lately: Lately::default() }
+    }
+
+    /// What a model is allowed: its own limits, and those of the job.
+    fn own(&self, model: &str, bounds: RateBounds) -> penstock_rate::Limits {
+        let ModelLimits { rpm, tpm, .. } = self.limits.per_model.get(model).copied().unwrap_or_default();
+        penstock_rate::Limits {
+            rpm: [rpm, bounds.rpm].into_iter().flatten().min(),
+            tpm: [tpm, bounds.tpm].into_iter().flatten().min(),
+            max_in_flight: None,
         }
     }
 
@@ -320,6 +345,11 @@ impl Recollection for Pacing {
     }
 }
 
+/// The bounds over all models together. How many are in flight is for the schedule.
+fn over_all(bounds: RateBounds) -> penstock_rate::Limits {
+    penstock_rate::Limits { rpm: bounds.rpm, tpm: bounds.tpm, max_in_flight: None }
+}
+
 /// How a kind of provider limits, which chooses constants only.
 fn profile(kind: ProviderKind) -> Profile {
     match kind {
@@ -359,6 +389,8 @@ fn cost(length: u32, model: Option<&Model>) -> Cost {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
 
     fn pacing(limits: &Limits, memory: BTreeMap<String, Snapshot>) -> Pacing {
@@ -415,6 +447,26 @@ mod tests {
         let rounded = |model| wait(&pacing, model).unwrap().as_secs_f64().round();
         assert!((rounded("slow") - 10.0).abs() < f64::EPSILON);
         assert!((rounded("quick") - 1.0).abs() < f64::EPSILON);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bound_holds_at_once_in_every_mode_and_never_lifts_that_of_the_job_file() {
+        for rate in [RateMode::Fixed, RateMode::Aimd, RateMode::Adaptive] {
+            let limits = Limits { rate: Some(rate), rpm: 600.try_into().ok(), ..Limits::default() };
+            let pacing = pacing(&limits, BTreeMap::new());
+            for (asked, within) in [(6, 9.9..10.1), (12, 4.9..6.1), (6_000, 0.09..6.1)] {
+                pacing.bound(RateBounds { rpm: NonZeroU32::new(asked), ..RateBounds::default() });
+                // Also of a model that begins under the bound.
+                for model in ["first".to_owned(), format!("begun-at-{asked}")] {
+                    while let Some(rest) = wait(&pacing, &model).filter(|rest| !rest.is_zero()) {
+                        tokio::time::sleep(rest).await;
+                    }
+                    exchange(&pacing, &model, 1);
+                    let waits = wait(&pacing, &model).unwrap().as_secs_f64();
+                    assert!(within.contains(&waits), "{rate:?} at most {asked}: {waits}");
+                }
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

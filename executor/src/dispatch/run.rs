@@ -29,6 +29,7 @@ use crate::{
     halt::Halt,
     ingest::{InputModified, Window},
     ledger::Ledger,
+    orders::Orders,
     provider::Provider,
     results::Entry,
     steps::Steps,
@@ -54,6 +55,7 @@ pub(crate) struct Dispatch {
     pub(crate) ledger: Ledger,
     pub(crate) board: Arc<Board>,
     pub(crate) halt: Halt,
+    pub(crate) orders: Orders,
     pub(crate) steps: Steps,
 }
 
@@ -62,6 +64,8 @@ pub(crate) struct Dispatch {
 pub(crate) enum Mode {
     /// Send.
     Go,
+    /// Send nothing for the time being.
+    Hold,
     /// Send nothing more; await answers.
     Drain,
     /// Leave at once.
@@ -86,12 +90,12 @@ pub(crate) async fn dispatch(
         max_attempts: dispatch.limits.max_attempts.get(),
         board: Arc::clone(&dispatch.board),
         entries,
-        draining: CancellationToken::new(),
         steps: dispatch.steps.clone(),
     });
     let mut running = Running {
         dispatch,
         attempter,
+        silence: CancellationToken::new(),
         schedule,
         attempts: JoinSet::new(),
         windows: Some(windows),
@@ -122,6 +126,8 @@ struct Ended {
 struct Running {
     dispatch: Dispatch,
     attempter: Arc<Attempter>,
+    /// Cancelled when nothing is to be sent, for attempts that still wait for memory.
+    silence: CancellationToken,
     schedule: Schedule,
     attempts: JoinSet<Ended>,
     /// `None` when the input has been read to its end.
@@ -143,18 +149,25 @@ impl Running {
     async fn until_done(&mut self, mut mode: watch::Receiver<Mode>) -> Result<(), InputModified> {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ordered = self.dispatch.orders.changes();
+        self.bound();
         loop {
             let now_mode = match *mode.borrow_and_update() {
                 // What is in flight was paid for, so it is awaited before anybody hears of the change.
                 Mode::Go if self.input_modified => Mode::Drain,
+                Mode::Go if self.dispatch.orders.is_held() => Mode::Hold,
                 asked => asked,
             };
             let wake = match now_mode {
                 Mode::Go => self.start_what_may_go(),
+                Mode::Hold => {
+                    self.silence.cancel();
+                    None
+                }
                 Mode::Drain => {
                     // Lines not in flight are undone; dropping the windows lets ingest end.
                     self.windows = None;
-                    self.attempter.draining.cancel();
+                    self.silence.cancel();
                     None
                 }
                 Mode::Abandon => return self.ended(),
@@ -177,10 +190,20 @@ impl Running {
                 // is held back leaves the others something to do.
                 window = next_window(&mut self.windows) => self.load(window).await,
                 () = sleep_until(wake), if wake.is_some() => {}
+                // The orders outlive this loop, so they cannot be closed.
+                _ = ordered.changed() => self.bound(),
                 changed = mode.changed() => if changed.is_err() { return self.ended() },
                 _ = ticks.tick() => self.look_around(now_mode).await,
             }
         }
+    }
+
+    /// Holds the rate within the bounds that are ordered now.
+    fn bound(&mut self) {
+        let bounds = self.dispatch.orders.bounds();
+        self.dispatch.pacing.bound(bounds);
+        let most = self.dispatch.max_in_flight;
+        self.schedule.bound(bounds.max_in_flight.map_or(most, |bound| bound.get().min(most)));
     }
 
     fn ended(&self) -> Result<(), InputModified> {
@@ -191,6 +214,9 @@ impl Running {
     fn start_what_may_go(&mut self) -> Option<Instant> {
         if !self.dispatch.ledger.fence_holds() {
             return None;
+        }
+        if self.silence.is_cancelled() {
+            self.silence = CancellationToken::new();
         }
         let pacing = Arc::clone(&self.dispatch.pacing);
         loop {
@@ -206,9 +232,10 @@ impl Running {
         let model = Arc::clone(&task.model);
         let id = self.dispatch.pacing.sent(&model, task.length);
         let attempter = Arc::clone(&self.attempter);
-        let others_pass = self.passing.contains(&model);
-        let attempt =
-            async move { Ended { model, id, attempted: attempter.attempt(task, others_pass).await } };
+        let (others_pass, silence) = (self.passing.contains(&model), self.silence.clone());
+        let attempt = async move {
+            Ended { model, id, attempted: attempter.attempt(task, others_pass, &silence).await }
+        };
         // The future has some kilobytes, which a runtime moves several times.
         self.attempts.spawn(Box::pin(attempt));
     }

@@ -79,6 +79,11 @@ impl Schedule {
         Self { queues: BTreeMap::new(), last: None, in_flight: 0, max_in_flight, waiting: 0 }
     }
 
+    /// So many requests may be in flight from now on; those that are stay.
+    pub(super) fn bound(&mut self, max_in_flight: u32) {
+        self.max_in_flight = max_in_flight;
+    }
+
     /// Loads a window; `limit` says how many requests of a model may be in flight.
     pub(super) fn load(&mut self, window: Window, limit: impl Fn(&str) -> u32) {
         for Plan { model, entries } in window.plans {

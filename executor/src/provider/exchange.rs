@@ -14,8 +14,8 @@ use hyper_util::client::legacy;
 use penstock_rate::Hints;
 use tokio::time::{Instant, timeout};
 
-use super::{client::Client, dialect::Dialect, retry_after};
-use crate::budget::Reservation;
+use super::{dialect::Dialect, retry_after};
+use crate::{budget::Reservation, client::Client};
 
 /// The longest answer that is read, in bytes.
 pub const LONGEST_ANSWER: usize = 8 << 20;

@@ -15,10 +15,10 @@ use penstock_job::{
 use super::{
     ProviderError,
     account::Account,
-    client::{Pool, Pools},
     dialect::Dialect,
     key::{self, ApiKey, Key},
 };
+use crate::client::{Pool, Pools};
 
 const USER_AGENT: &str = concat!("penstock/", env!("CARGO_PKG_VERSION"));
 

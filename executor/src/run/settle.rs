@@ -14,6 +14,7 @@ use crate::{
     halt::{Halt, Stop},
     job::{EndingRequest, Job, Timing},
     ledger::{Ledger, lines, undone},
+    orders::Orders,
     output::Output,
     scratch,
 };
@@ -25,6 +26,7 @@ pub(super) struct Settling<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) board: &'a Arc<Board>,
     pub(super) stop: &'a Stop,
+    pub(super) orders: &'a Orders,
     pub(super) halt: Halt,
 }
 
@@ -119,7 +121,8 @@ impl Settling<'_> {
         self.ledger.look(|state, _| undone(&state.completed, &rejected, Ordinal::new(0), lines(state))).await
     }
 
-    /// C9: the ending that the arguments ask for, that a lost input leaves no choice but, or that is due already.
+    /// C9: the ending that the arguments or the operator ask for, that a lost input leaves no choice but, or that is due
+    /// already.
     async fn requested_ending(&self) -> Option<EndingRequest> {
         let created_at_ms = self.ledger.look(|state, _| state.created_at_ms).await;
         let lost = || self.job.input.is_none().then(EndingRequest::input_modified);
@@ -127,7 +130,8 @@ impl Settling<'_> {
             let window = Timing::from(&self.job.spec.limits).window?;
             remaining(window, created_at_ms).is_zero().then(EndingRequest::expired)
         };
-        self.job.ending.clone().or_else(lost).or_else(over)
+        let cancelled = || self.orders.is_cancelled().then(EndingRequest::cancelled);
+        self.job.ending.clone().or_else(cancelled).or_else(lost).or_else(over)
     }
 
     async fn undone_lines(&self, ending: Ending) -> Undone {
@@ -151,11 +155,11 @@ impl Settling<'_> {
 
     async fn answer(&self, sequence: u32) -> Result<(u32, Answer), RunError> {
         let writer = self.writer().await;
-        let (job, ledger, board, stop) = (self.job, self.ledger, self.board, self.stop);
+        let Settling { job, ledger, board, stop, orders, .. } = *self;
         let halt = self.halt.clone();
         let (next, result) = self
             .collecting(sequence, |entries, quit| async move {
-                answer(job, ledger, board, stop, &halt, writer, entries, quit).await
+                answer(job, ledger, board, stop, orders, &halt, writer, entries, quit).await
             })
             .await;
         result.map(|answered| (next, answered))

@@ -7,113 +7,18 @@
 #[expect(dead_code, reason = "the crash tests of `penstock` use the rest")]
 mod witness;
 
-use std::{
-    collections::BTreeMap, fmt::Write as _, fs, net::Ipv4Addr, os::unix::process::ExitStatusExt,
-    path::PathBuf, process::Command, time::Duration,
-};
+mod directed;
+mod last_word;
+mod operator;
+mod pod;
+mod undirected;
 
-use penstock_batchfile::{Detected, Format};
-use penstock_intake::{Reading, validate};
-use penstock_job::{
-    JobSpec,
-    spec::{CanonicalInput, text},
-};
-use penstock_simulator::{Distribution, ProviderSettings, Server};
-use penstock_storage::{FileInput, FileStore, Input};
-use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{task::spawn_blocking, time::timeout};
-use tokio_util::sync::CancellationToken;
-use witness::{Line, Witness, folder::names};
+use std::{collections::BTreeMap, fs};
 
-/// Lines of each job.
-const LINES: u64 = 30;
-/// No run takes longer.
-const PATIENCE: Duration = Duration::from_mins(1);
+use serde_json::json;
+use witness::folder::names;
 
-/// A validated job and its provider double.
-struct Pod {
-    folder: TempDir,
-    server: Server,
-    witness: Witness,
-}
-
-impl Pod {
-    async fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let lines: Vec<Line> = (0..LINES)
-            .map(|line| Line {
-                id: Value::from(7 * line),
-                prompt: format!("question {line}"),
-                rejected: false,
-            })
-            .collect();
-        let mut text = String::new();
-        for Line { id, prompt, .. } in &lines {
-            writeln!(text, r#"{{"prompt_id":{id},"prompt":"{prompt}"}}"#).unwrap();
-        }
-        fs::write(folder.path().join("input.jsonl"), text).unwrap();
-        let mut settings = ProviderSettings::default();
-        settings.latency.start_ms = Distribution::Constant(5.0);
-        settings.log.entries_in_memory = 10_000;
-        let server = Server::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let witness = Witness::of(&folder.path().join("out"), lines);
-        let pod = Self { folder, server, witness };
-        pod.validate().await;
-        pod
-    }
-
-    fn output(&self) -> PathBuf {
-        self.folder.path().join("out")
-    }
-
-    fn scratch(&self) -> PathBuf {
-        self.folder.path().join("scratch")
-    }
-
-    fn job(&self, model: &str) -> Value {
-        json!({
-            "input": self.folder.path().join("input.jsonl"),
-            "output": self.output(),
-            "model": model,
-            "provider": {"kind": "simulated", "base_url": self.server.base_url()},
-            "limits": {"max_in_flight": 4},
-        })
-    }
-
-    /// What the validation pod does.
-    async fn validate(&self) {
-        let spec: JobSpec = text::parse(&self.job("model").to_string()).unwrap();
-        let input = FileInput::open(&self.folder.path().join("input.jsonl")).await.unwrap();
-        let (uri, generation) = (input.uri().to_owned(), input.generation().as_str().to_owned());
-        let detected = Detected { format: Format::Prompts, endpoint: None };
-        let canonical = spec.canonical(CanonicalInput { uri, generation }, detected).unwrap();
-        let store = FileStore::open(self.output()).await.unwrap();
-        let (scratch, stop) = (self.folder.path().to_owned(), CancellationToken::new());
-        let reading = Reading { input: &input, scratch: &scratch, progress: &|_| {}, stop: &stop };
-        validate(&reading, &store, &canonical).await.unwrap();
-    }
-
-    /// Runs an executor to its end; its exit code, or the signal that ended it below zero.
-    async fn execute(&self, model: &str, more: &[&str], inject: &str) -> i32 {
-        self.execute_job(&self.job(model), more, inject).await
-    }
-
-    async fn execute_job(&self, job: &Value, more: &[&str], inject: &str) -> i32 {
-        let file = self.folder.path().join("job.json");
-        fs::write(&file, job.to_string()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock-executor"));
-        command.arg("--job").arg(file).arg("--scratch").arg(self.scratch()).args(more);
-        command.env("PENSTOCK_INJECT", inject);
-        let output = timeout(PATIENCE, spawn_blocking(move || command.output())).await;
-        let output = output.expect("the executor does not end").unwrap().unwrap();
-        output.status.code().unwrap_or_else(|| -output.status.signal().unwrap())
-    }
-
-    fn asked(&self) -> usize {
-        self.server.log().len()
-    }
-}
+use pod::{LINES, Pod};
 
 /// SIGKILL.
 const KILLED: i32 = -9;

@@ -11,7 +11,7 @@ use std::{
 use penstock_executor::{Job, Steps, provider};
 use penstock_intake::{Reading, validate};
 use penstock_job::{
-    CanonicalSpec, Epoch, Identity, JobSpec,
+    CanonicalSpec, Epoch, Identity, Incarnation, JobSpec,
     layout::PartName,
     spec::{CanonicalInput, ProviderKind},
 };
@@ -113,6 +113,7 @@ impl World {
             spec,
             canonical: self.canonical.clone(),
             identity: Identity::of(&self.canonical),
+            incarnation: Incarnation::draw(),
             store: Arc::new(store),
             input: Some(Arc::new(self.input.clone())),
             scratch: self.scratch(),
@@ -120,6 +121,7 @@ impl World {
             steps: Steps::seen_by(Arc::<Gate>::clone(&gate)),
             fail_fast_on_credentials: false,
             participation: None,
+            reporting: None,
         };
         Process::start(job, gate, provider)
     }

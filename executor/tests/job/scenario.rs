@@ -6,11 +6,11 @@ use std::{
 
 use penstock_batchfile::{OutcomeKind, read_record};
 use penstock_executor::{
-    Board, EndingRequest, Finished, Job, RunError, Steps, Stop, provider::Provider, run,
+    Board, EndingRequest, Finished, Job, Reporting, RunError, Steps, Stop, provider::Provider, run,
 };
 use penstock_intake::{Reading, Verdict, validate};
 use penstock_job::{
-    Identity, JobSpec, Receipt, State, document,
+    Identity, Incarnation, JobSpec, Receipt, State, document,
     receipt::ReceiptEnding,
     spec::{CanonicalInput, ProviderKind},
 };
@@ -98,6 +98,7 @@ impl Scenario {
             spec: self.spec.clone(),
             canonical,
             identity,
+            incarnation: Incarnation::draw(),
             store,
             input: Some(Arc::new(input)),
             provider: Some(provider),
@@ -106,6 +107,7 @@ impl Scenario {
             steps: Steps::default(),
             fail_fast_on_credentials: true,
             participation: None,
+            reporting: Reporting::of(&self.spec).unwrap(),
         }
     }
 

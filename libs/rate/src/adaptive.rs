@@ -154,6 +154,12 @@ impl Adaptive {
         AdaptiveRecord { requests, tokens, input_tokens, output_tokens, means, charging, in_flight }
     }
 
+    /// Other limits of the user hold from now on. What was learned of the provider stays: a lane that is kept idle learns
+    /// nothing new.
+    pub(crate) fn limit(&mut self, now: Duration, limits: Limits) {
+        self.bounds.limit(now, limits);
+    }
+
     /// Makes a change that is due by `now`, if any.
     pub(crate) fn step(&mut self, now: Duration) -> Option<String> {
         let seconds = self.seconds(now);

@@ -32,6 +32,8 @@ const HOLD: Duration = Duration::from_mins(1);
 pub(crate) struct Aimd {
     target: u32,
     ceiling: u32,
+    /// The target before a lower limit was set, as long as no refusal has shown that it is too much.
+    unlimited: Option<u32>,
     stage: Stage,
     /// When the stage takes its next step.
     due: Duration,
@@ -97,6 +99,7 @@ impl Aimd {
         Self {
             target: START.min(ceiling),
             ceiling,
+            unlimited: None,
             stage: Stage::Growing,
             due: now.saturating_add(PERIOD),
             tpm: limits.tpm,
@@ -121,11 +124,26 @@ impl Aimd {
 
     pub(crate) fn record(&self, now: Duration) -> AimdRecord {
         AimdRecord {
-            target: NonZeroU32::new(self.target).unwrap_or(NonZeroU32::MIN),
+            target: NonZeroU32::new(self.unlimited.unwrap_or(self.target)).unwrap_or(NonZeroU32::MIN),
             stage: self.stage,
             due_in: self.due.saturating_sub(now),
             busy: self.pace.record(now),
         }
+    }
+
+    /// Other limits hold from now on. A higher one gives back what a lower one took. All steps due by `now` must have been
+    /// made.
+    pub(crate) fn limit(&mut self, now: Duration, limits: Limits) {
+        if self.changes_at().is_none() {
+            // The time at the limit earned no step.
+            self.due = now.saturating_add(PERIOD);
+        }
+        let (before, learned) = (self.interval(), self.unlimited.unwrap_or(self.target));
+        self.ceiling = limits.rpm.map_or(u32::MAX, NonZeroU32::get);
+        self.tpm = limits.tpm;
+        self.target = learned.min(self.ceiling);
+        self.unlimited = (learned > self.target).then_some(learned);
+        self.pace.change(now, before, self.interval());
     }
 
     /// When the target changes unless a refusal comes first; never at the user's limit, where nothing is left to gain.
@@ -168,6 +186,7 @@ impl Aimd {
         }
         let from = self.target;
         let to = cut(from);
+        self.unlimited = None;
         self.stage = Stage::Holding;
         self.due = now.saturating_add(HOLD);
         self.retarget(now, to);
@@ -283,6 +302,27 @@ mod tests {
         assert_eq!(targets, [10, 15, 22, 33, 49, 73, 109]);
         assert_eq!(target_at(&mut aimd, 209), 109);
         assert_eq!(target_at(&mut aimd, 210), 163);
+    }
+
+    #[test]
+    fn a_lower_limit_holds_at_once_and_gives_back_what_it_took_when_it_is_lifted() {
+        let mut aimd = start(Limits::default());
+        assert_eq!(target_at(&mut aimd, 120), 49);
+        aimd.limit(seconds(121), limits(20, 0));
+        assert_eq!(target_at(&mut aimd, 3_600), 20, "nothing is learned at a limit");
+        aimd.limit(seconds(3_600), limits(30, 0));
+        assert_eq!(target_at(&mut aimd, 3_600), 30);
+        aimd.limit(seconds(3_700), Limits::default());
+        assert_eq!(target_at(&mut aimd, 3_729), 49);
+        assert_eq!(target_at(&mut aimd, 3_730), 73);
+        aimd.limit(seconds(3_731), limits(20, 0));
+        refuse_at(&mut aimd, 3_740);
+        aimd.limit(seconds(3_741), Limits::default());
+        assert_eq!(
+            target_at(&mut aimd, 3_741),
+            15,
+            "a refusal below the limit says that the rest was too much"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Mode `fixed`: the user's limits are the rate. Refusals change nothing; what is not limited is not paced.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,18 @@ impl Fixed {
         FixedRecord { requests_busy: self.requests.record(now), tokens_busy: self.tokens.record(now) }
     }
 
+    /// Other limits hold from now on: what was not waited for yet takes longer or shorter in proportion.
+    pub(crate) fn limit(&mut self, now: Duration, limits: Limits) {
+        // Long enough that rounding does not matter.
+        const MANY: u64 = 1_000_000;
+        let spacing = |limit: Option<u64>| limit.map_or(Duration::ZERO, |limit| interval(MANY, limit));
+        let requests = |limits: Limits| spacing(limits.rpm.map(|rpm| rpm.get().into()));
+        let tokens = |limits: Limits| spacing(limits.tpm.map(NonZeroU64::get));
+        self.requests.change(now, requests(self.limits), requests(limits));
+        self.tokens.change(now, tokens(self.limits), tokens(limits));
+        self.limits = limits;
+    }
+
     pub(crate) fn sent(&mut self, now: Duration, cost: Cost) {
         if let Some(rpm) = self.limits.rpm {
             self.requests.take(now, interval(1, rpm.get().into()));
@@ -90,8 +102,6 @@ impl Fixed {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU64;
-
     use super::*;
 
     fn limits(rpm: u32, tpm: u64) -> Limits {
@@ -137,6 +147,23 @@ mod tests {
         assert_eq!(fixed.effective_rpm(), Some(60.0));
         fixed.sent(Duration::ZERO, Cost { input_tokens: 2_000, output_tokens: 2_000 });
         assert_eq!(fixed.effective_rpm(), Some(15.0));
+    }
+
+    #[test]
+    fn another_limit_holds_at_once_for_what_was_not_waited_for_yet() {
+        let mut fixed = Fixed::new(limits(0, 60_000), Duration::ZERO);
+        fixed.sent(Duration::ZERO, Cost { input_tokens: 0, output_tokens: 4_000 });
+        let after = |fixed: &Fixed| fixed.free_at().as_millis();
+        assert_eq!(after(&fixed), 4_000);
+        fixed.limit(Duration::from_secs(1), limits(0, 30_000));
+        assert_eq!(after(&fixed), 7_000);
+        fixed.limit(Duration::from_secs(3), limits(0, 120_000));
+        assert_eq!(after(&fixed), 4_000);
+        fixed.limit(Duration::from_secs(3), limits(0, 0));
+        assert_eq!(after(&fixed), 3_000, "nothing is limited any more");
+        fixed.limit(Duration::from_secs(4), limits(60, 0));
+        fixed.sent(Duration::from_secs(4), Cost { input_tokens: 0, output_tokens: 1 });
+        assert!(after(&fixed).abs_diff(5_000) <= 5, "{}", after(&fixed));
     }
 
     #[test]

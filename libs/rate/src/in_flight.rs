@@ -29,6 +29,11 @@ impl InFlight {
         Self { requests: HashMap::new(), cap: cap(limits) }
     }
 
+    /// Another limit holds from now on; what is in flight stays.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        self.cap = cap(limits);
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.cap
     }

@@ -94,6 +94,15 @@ impl Learner {
         })
     }
 
+    /// The user's limits are lowered below those that the learner began with, or lifted again up to them. They hold at
+    /// once, and what was learned before comes back with them.
+    pub fn limit(&mut self, now: Duration, limits: Limits) {
+        let now = self.advance(now);
+        self.in_flight.limit(limits);
+        self.policy.limit(now, limits);
+        self.note(now, vec![format!("other limits are set: {}", self.policy.explain())]);
+    }
+
     /// A request has gone out.
     pub fn sent(&mut self, now: Duration, id: RequestId, cost: Cost) {
         let now = self.advance(now);

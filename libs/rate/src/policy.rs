@@ -56,6 +56,15 @@ impl Policy {
         }
     }
 
+    /// Other limits of the user hold from now on.
+    pub(crate) fn limit(&mut self, now: Duration, limits: Limits) {
+        match self {
+            Self::Fixed(fixed) => fixed.limit(now, limits),
+            Self::Aimd(aimd) => aimd.limit(now, limits),
+            Self::Adaptive(adaptive) => adaptive.limit(now, limits),
+        }
+    }
+
     pub(crate) fn mode(&self) -> Mode {
         match self {
             Self::Fixed(_) => Mode::Fixed,

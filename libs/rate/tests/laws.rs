@@ -256,6 +256,27 @@ proptest! {
     }
 
     #[test]
+    fn who_follows_it_never_exceeds_a_request_limit_that_is_lowered_and_lifted_again(
+        mode in mode(),
+        profile in profile(),
+        lower in 1_u32..100,
+        requests in prop::collection::vec(request(), 3..300),
+    ) {
+        let own = NonZeroU32::new(100).unwrap();
+        let of = |rpm| Limits { rpm: Some(rpm), ..Limits::default() };
+        let mut learner = Learner::new(mode, profile, of(own), Duration::ZERO);
+        let mut now = Duration::ZERO;
+        let third = requests.len() / 3;
+        let lower = NonZeroU32::new(lower).unwrap();
+        for (rpm, requests) in [own, lower, own].into_iter().zip(requests.chunks(third)) {
+            learner.limit(now, of(rpm));
+            let sent = follow(&mut learner, now, requests);
+            prop_assert!(busiest_minute(&sent) <= rpm.get() as usize + 1);
+            now = now.max(*sent.last().unwrap());
+        }
+    }
+
+    #[test]
     fn who_follows_it_exceeds_the_token_limit_in_any_minute_by_one_request_at_most(
         tpm in 1_u64..500_000,
         costs in prop::collection::vec(cost(), 1..200),

@@ -45,25 +45,25 @@ type Socket = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// A proxy between here and the provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Proxy {
+pub(crate) struct Proxy {
     uri: Uri,
     authorization: Option<HeaderValue>,
 }
 
 impl Proxy {
-    pub(super) fn of(intercept: &Intercept) -> Self {
+    pub(crate) fn of(intercept: &Intercept) -> Self {
         Self { uri: intercept.uri().clone(), authorization: intercept.basic_auth().cloned() }
     }
 
     /// Name and password, as the proxy wants to hear them.
-    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
+    pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 }
 
 /// Makes connections to providers of one TLS setting.
 #[derive(Debug, Clone)]
-pub(in crate::provider) struct Connector(HttpsConnector<Way>);
+pub(crate) struct Connector(HttpsConnector<Way>);
 
 /// The way of a connection to where TLS begins.
 #[derive(Debug, Clone)]
@@ -77,14 +77,14 @@ enum Way {
 
 /// A connection that knows whether its requests are passed on by a proxy, which wants their whole URL.
 #[derive(Debug)]
-pub(in crate::provider) struct Stream {
+pub(crate) struct Stream {
     socket: Socket,
     is_forwarded: bool,
 }
 
 impl Connector {
     /// A connector for `https` with `credentials`, else for `http`.
-    pub(super) fn new(credentials: Option<Credentials>, proxy: Option<&Proxy>) -> Result<Self, ClientError> {
+    pub(crate) fn new(credentials: Option<Credentials>, proxy: Option<&Proxy>) -> Result<Self, ClientError> {
         let way = match proxy {
             None => Way::Direct(tcp()),
             Some(proxy) => {

@@ -1,5 +1,5 @@
-//! The HTTP clients: timeouts, connections, and one pool for each TLS setting and proxy, shared by the routes that have
-//! them.
+//! The HTTP clients, for providers and for the operator: timeouts, connections, and one pool for each TLS setting and
+//! proxy, shared by the routes that have them.
 //!
 //! A request costs its client's work tens of thousands of times a second. So hyper's client is used as it is, without
 //! what a general client puts around it for each request: redirects, cookies, decompression, a second look at the URL.
@@ -33,7 +33,7 @@ use self::{
 };
 
 /// Sends one request after another, over connections that it keeps.
-pub(super) type Client = legacy::Client<Connector, Full<Bytes>>;
+pub(crate) type Client = legacy::Client<Connector, Full<Bytes>>;
 
 /// How long a connection is kept that nobody uses. Providers close theirs after a minute or more.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
@@ -47,7 +47,7 @@ const STREAM_WINDOWS: usize = 8 << 20;
 
 /// Makes pools, one for each TLS setting and proxy.
 #[derive(Debug)]
-pub(super) struct Pools {
+pub(crate) struct Pools {
     in_flight: usize,
     proxies: Matcher,
     made: HashMap<Needs, Arc<Pool>>,
@@ -64,7 +64,7 @@ struct Needs {
 
 /// Clients of one TLS setting and proxy.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     members: Box<[Member]>,
     proxy_authorization: Option<HeaderValue>,
 }
@@ -77,12 +77,12 @@ struct Member {
 
 /// A client for one request.
 #[derive(Debug)]
-pub(super) struct Lease<'a>(&'a Member);
+pub(crate) struct Lease<'a>(&'a Member);
 
 impl Pools {
     /// Pools that are made for `in_flight` requests at once. Proxies are those that the environment names
     /// (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), as curl reads it.
-    pub(super) fn new(in_flight: usize) -> Self {
+    pub(crate) fn new(in_flight: usize) -> Self {
         Self::through(Matcher::from_env(), in_flight)
     }
 
@@ -90,46 +90,61 @@ impl Pools {
         Self { in_flight: in_flight.max(1), proxies, made: HashMap::new() }
     }
 
+    /// The pool for requests to `uri` under certificate authorities that are given as PEM text.
+    pub(crate) fn trusting(&self, uri: &Uri, authorities: &str) -> Result<Arc<Pool>, ClientError> {
+        let credentials = Credentials::trusting(authorities)?;
+        Ok(Arc::new(Pool::new(self.proxy(uri).as_ref(), Some(credentials), self.in_flight)?))
+    }
+
     /// The pool for requests to `uri`.
-    pub(super) fn pool(&mut self, uri: &Uri, tls: &Tls) -> Result<Arc<Pool>, ClientError> {
-        let proxy = if is_loopback(uri) {
-            // A proxy could not reach this machine.
-            None
-        } else {
-            self.proxies.intercept(uri).map(|intercept| Proxy::of(&intercept))
-        };
+    pub(crate) fn pool(&mut self, uri: &Uri, tls: &Tls) -> Result<Arc<Pool>, ClientError> {
+        let proxy = self.proxy(uri);
         let tls = (uri.scheme_str() == Some("https")).then(|| tls.clone());
         let needs = Needs { tls, proxy };
         if let Some(pool) = self.made.get(&needs) {
             return Ok(Arc::clone(pool));
         }
-        let pool = Arc::new(Pool::new(&needs, self.in_flight)?);
+        let credentials = needs.tls.as_ref().map(Credentials::read).transpose()?;
+        let pool = Arc::new(Pool::new(needs.proxy.as_ref(), credentials, self.in_flight)?);
         self.made.insert(needs, Arc::clone(&pool));
         Ok(pool)
+    }
+
+    fn proxy(&self, uri: &Uri) -> Option<Proxy> {
+        if is_loopback(uri) {
+            // A proxy could not reach this machine.
+            return None;
+        }
+        self.proxies.intercept(uri).map(|intercept| Proxy::of(&intercept))
     }
 }
 
 impl Pool {
-    fn new(needs: &Needs, in_flight: usize) -> Result<Self, ClientError> {
-        let credentials = needs.tls.as_ref().map(Credentials::read).transpose()?;
+    /// Clients for TLS with `credentials`, else for plain HTTP.
+    fn new(
+        proxy: Option<&Proxy>,
+        credentials: Option<Credentials>,
+        in_flight: usize,
+    ) -> Result<Self, ClientError> {
+        // Through a tunnel the proxy hears it when the connection is made, and the provider never does.
+        let told = proxy.filter(|_| credentials.is_none());
+        let proxy_authorization = told.and_then(Proxy::authorization).cloned();
         let count = if credentials.is_some() { in_flight.div_ceil(STREAMS_PER_CONNECTION) } else { 1 };
-        let connector = Connector::new(credentials, needs.proxy.as_ref())?;
+        let connector = Connector::new(credentials, proxy)?;
         let builder = tuned(in_flight);
         let members = (0..count)
             .map(|_| Member { client: builder.build(connector.clone()), in_flight: AtomicUsize::new(0) })
             .collect();
-        // Through a tunnel the proxy hears it when the connection is made, and the provider never does.
-        let proxy = needs.proxy.as_ref().filter(|_| needs.tls.is_none());
-        Ok(Self { members, proxy_authorization: proxy.and_then(Proxy::authorization).cloned() })
+        Ok(Self { members, proxy_authorization })
     }
 
     /// What each request carries for a proxy that passes it on.
-    pub(super) fn proxy_authorization(&self) -> Option<&HeaderValue> {
+    pub(crate) fn proxy_authorization(&self) -> Option<&HeaderValue> {
         self.proxy_authorization.as_ref()
     }
 
     /// The first client whose connection has room for one more stream, so that few connections serve few requests.
-    pub(super) fn lease(&self) -> Lease<'_> {
+    pub(crate) fn lease(&self) -> Lease<'_> {
         let has_room = |member: &&Member| member.in_flight.load(Ordering::Relaxed) < STREAMS_PER_CONNECTION;
         let last = || self.members.last().expect("invariant: a pool has a client");
         let member = self.members.iter().find(has_room).unwrap_or_else(last);
@@ -139,7 +154,7 @@ impl Pool {
 }
 
 impl Lease<'_> {
-    pub(super) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.0.client
     }
 }

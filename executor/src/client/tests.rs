@@ -153,8 +153,7 @@ fn loopback_is_known_in_each_of_its_forms() {
 
 #[test]
 fn a_connection_is_filled_before_the_next_one_is_used() {
-    let needs = Needs { tls: Some(Tls::default()), proxy: None };
-    let pool = Pool::new(&needs, 200).unwrap();
+    let pool = Pool::new(None, Some(Credentials::default()), 200).unwrap();
     let mut leases: Vec<_> = (0..150).map(|_| pool.lease()).collect();
     let counts =
         || pool.members.iter().map(|member| member.in_flight.load(Ordering::Relaxed)).collect::<Vec<_>>();

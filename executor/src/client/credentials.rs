@@ -45,6 +45,11 @@ pub enum ClientError {
         "use the proxy {0}: it is not spoken to in http or https; correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
     )]
     Proxy(Uri),
+    /// A text holds no certificates in PEM form.
+    #[error(
+        "use the certificate authorities in `{0}`: it holds no certificates in PEM form; correct the text"
+    )]
+    Text(&'static str),
     /// The settings as a whole are refused.
     #[error(
         "set up TLS: {0}; see that certificate and key belong together, and that the system has CA certificates"
@@ -54,7 +59,7 @@ pub enum ClientError {
 
 /// The contents of the TLS files. The default trusts whom the system trusts and shows nothing.
 #[derive(Debug, Default)]
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     authorities: Option<RootCertStore>,
     identity: Option<Identity>,
 }
@@ -67,7 +72,7 @@ struct Identity {
 }
 
 impl Credentials {
-    pub(super) fn read(tls: &Tls) -> Result<Self, ClientError> {
+    pub(crate) fn read(tls: &Tls) -> Result<Self, ClientError> {
         let authorities = tls.ca_file.as_deref().map(authorities).transpose()?;
         let identity = match (&tls.client_certificate_file, &tls.client_key_file) {
             (Some(certificate), Some(key)) => Some(identity(certificate, key)?),
@@ -77,8 +82,15 @@ impl Credentials {
         Ok(Self { authorities, identity })
     }
 
+    /// Trusts the certificate authorities in a PEM text, and shows nothing.
+    pub(crate) fn trusting(authorities: &str) -> Result<Self, ClientError> {
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(authorities.as_bytes()).collect();
+        let roots = found.ok().and_then(roots).ok_or(ClientError::Text("report.ca"))?;
+        Ok(Self { authorities: Some(roots), identity: None })
+    }
+
     /// The settings for connections over which one of `protocols` is spoken, the first one rather.
-    pub(super) fn config(self, protocols: &[&[u8]]) -> Result<ClientConfig, ClientError> {
+    pub(crate) fn config(self, protocols: &[&[u8]]) -> Result<ClientConfig, ClientError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| refused(&error))?;
@@ -98,7 +110,7 @@ impl Credentials {
 }
 
 /// Settings for a connector that makes no TLS connection: they trust nobody, and read no file.
-pub(super) fn plain() -> Result<ClientConfig, ClientError> {
+pub(crate) fn plain() -> Result<ClientConfig, ClientError> {
     Credentials { authorities: Some(RootCertStore::empty()), identity: None }.config(&[])
 }
 
@@ -107,9 +119,14 @@ fn refused(error: &rustls::Error) -> ClientError {
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, ClientError> {
+    roots(certificates(path)?).ok_or_else(|| without(path, "certificates"))
+}
+
+/// Those of the certificates that can be trusted, if there is one.
+fn roots(certificates: Vec<CertificateDer<'static>>) -> Option<RootCertStore> {
     let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(certificates(path)?);
-    if added == 0 { Err(without(path, "certificates")) } else { Ok(roots) }
+    let (added, _) = roots.add_parsable_certificates(certificates);
+    (added > 0).then_some(roots)
 }
 
 fn identity(certificate: &Path, key: &Path) -> Result<Identity, ClientError> {
