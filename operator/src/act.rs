@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::{batch::v1::Job, core::v1::ConfigMap};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy},
@@ -45,12 +45,34 @@ pub struct Actor<'a> {
 }
 
 impl Actor<'_> {
-    /// Makes the Job for some work, and the job file that its pods read.
-    pub async fn create(&self, work: Work, before: Before, resolved: &Resolved) -> Result<(), ActError> {
-        let file = manifests::job_file(self.batch_job, &resolved.spec);
-        self.create_once(&file, "ConfigMap").await?;
-        let job = manifests::job(self.batch_job, work, before, &resolved.files, self.settings);
+    /// Makes the Job for some work, and the job file that its pods read. Where that cannot be told any more, since the
+    /// Provider is gone, the one that was made before serves: who only publishes asks nobody.
+    pub async fn create(
+        &self,
+        work: Work,
+        before: Before,
+        resolved: Option<&Resolved>,
+    ) -> Result<(), ActError> {
+        match resolved {
+            Some(resolved) => {
+                self.create_once(&manifests::job_file(self.batch_job, &resolved.spec), "ConfigMap").await?;
+            }
+            None if self.has_job_file().await? => {}
+            None => return Ok(()),
+        }
+        // Who only publishes needs no key, and must not wait for a Secret that is gone.
+        let files = resolved.filter(|_| !matches!(work, Work::Finish(_))).map(|resolved| &*resolved.files);
+        let job = manifests::job(self.batch_job, work, before, files.unwrap_or_default(), self.settings);
         self.create_once(&job, "Job").await
+    }
+
+    /// Whether an earlier Job of this BatchJob has left its job file.
+    async fn has_job_file(&self) -> Result<bool, ActError> {
+        let name = Child::JobFile.name(&self.batch_job.name_any());
+        match bounded(self.api::<ConfigMap>().get_opt(&name)).await {
+            Ok(found) => Ok(found.is_some_and(|found| is_owned_by(&found, self.batch_job))),
+            Err(source) => Err(ActError { verb: "look at", kind: "ConfigMap", name, source }),
+        }
     }
 
     /// Deletes the Job of this uid with its pods, in the foreground: it is gone when they have ended.

@@ -68,6 +68,10 @@ pub struct ServeArguments {
     /// How much local disk a pod may use for what is not durable yet.
     #[arg(long, env = "PENSTOCK_SCRATCH_SIZE", default_value = "4Gi")]
     scratch_size: String,
+    /// Where jobs on one key tell each other what they learn of its rate: a path in a bucket that all of them may write
+    /// [default: each learns alone]
+    #[arg(long, env = "PENSTOCK_SHARED_STATE", value_name = "URI")]
+    shared_state: Option<String>,
     /// The priority class of the pods of jobs.
     #[arg(long, env = "PENSTOCK_PRIORITY_CLASS")]
     priority_class: Option<String>,
@@ -104,6 +108,7 @@ impl From<ServeArguments> for ServeOptions {
                 requests: pairs(arguments.executor_requests),
                 limits: pairs(arguments.executor_limits),
                 scratch_size: arguments.scratch_size,
+                shared_state: arguments.shared_state,
                 priority_class: arguments.priority_class,
                 grace_period_seconds: arguments.grace_period_seconds,
                 progress_url: format!("https://{host}:{port}"),

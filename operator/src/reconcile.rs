@@ -227,16 +227,9 @@ impl Reconciler {
             }
             Action::StopIntake => self.intakes.stop(uid),
             Action::Create(work) => {
-                if let Some(resolved) = resolved {
-                    actor.create(*work, seen.before(), resolved).await?;
-                    self.tell(
-                        batch_job,
-                        EventType::Normal,
-                        made(*work),
-                        format!("Made the Job {}.", work.child().name(&batch_job.name_any())),
-                    )
-                    .await;
-                }
+                actor.create(*work, seen.before(), resolved).await?;
+                let made = format!("Made the Job {}.", work.child().name(&batch_job.name_any()));
+                self.tell(batch_job, EventType::Normal, reason_of(*work), made).await;
             }
             Action::Delete { child, uid } => actor.delete(*child, uid).await?,
             Action::Suspend { uid, suspend } => actor.suspend(uid, *suspend).await?,
@@ -327,7 +320,7 @@ fn needs_pod(batch_job: &BatchJob) -> bool {
         && status.is_none_or(|status| status.start_time.is_none())
 }
 
-fn made(work: Work) -> &'static str {
+fn reason_of(work: Work) -> &'static str {
     match work {
         Work::Validate => "ValidationStarted",
         Work::Execute => "ExecutorCreated",

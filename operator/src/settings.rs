@@ -21,6 +21,8 @@ pub struct Settings {
     pub priority_class: Option<String>,
     /// Seconds that a pod has to leave when it is told to.
     pub grace_period_seconds: i64,
+    /// Where jobs on one key tell each other what they learn of its rate; `None`: each learns alone.
+    pub shared_state: Option<String>,
     /// Where executors report, such as `https://penstock-progress.penstock.svc:8443`.
     pub progress_url: String,
 }

@@ -166,12 +166,13 @@ pub(super) fn last_word(farewell: &Farewell) -> Option<LastWord> {
 }
 
 /// The job ends without an executor: once the Job is gone, one that only publishes is made.
-fn ending(seen: &Observed, finding: Finding) -> Decision {
-    let decision = Decision::say(finding);
-    match &seen.jobs.executor {
-        Some(executor) => decision.then(delete(executor)),
-        None => decision.then(Action::Create(Work::Finish(seen.ending()))),
+fn ending(seen: &Observed, mut finding: Finding) -> Decision {
+    if let Some(executor) = &seen.jobs.executor {
+        return Decision::say(finding).then(delete(executor));
     }
+    // Without its Provider a job can be published only where an earlier Job has left its job file.
+    finding.evidence.misconfigured = seen.evidence().misconfigured;
+    Decision::say(finding).then(Action::Create(Work::Finish(seen.ending()))).again(validate::LOOK_AGAIN)
 }
 
 /// A job without a pod: on its way again where it has begun.

@@ -106,7 +106,7 @@ fn container(executor: &Executor, work: Work, mounts: Vec<VolumeMount>, settings
         name: CONTAINER.to_owned(),
         image: Some(settings.image.clone()),
         image_pull_policy: settings.image_pull_policy.clone(),
-        command: Some(command(work)),
+        command: Some(command(work, settings)),
         env: Some(environment.collect::<Vec<_>>()).filter(|environment| !environment.is_empty()),
         resources: Some(resources(executor.resources.as_ref(), settings)),
         security_context: Some(SecurityContext {
@@ -126,16 +126,19 @@ fn container(executor: &Executor, work: Work, mounts: Vec<VolumeMount>, settings
     }
 }
 
-fn command(work: Work) -> Vec<String> {
+fn command(work: Work, settings: &Settings) -> Vec<String> {
     let job = format!("{JOB_FILE_FOLDER}/{JOB_FILE}");
-    let both = ["--job", &job, "--scratch", SCRATCH, "--termination-message", LAST_WORD];
-    let words: Vec<&str> = match work {
-        Work::Validate => ["/penstock-operator", "intake"].into_iter().chain(both).collect(),
-        Work::Execute => ["/penstock-executor"].into_iter().chain(both).collect(),
-        Work::Finish(ending) => {
-            ["/penstock-executor"].into_iter().chain(both).chain(["--ending", ending_word(ending)]).collect()
-        }
+    let program = match work {
+        Work::Validate => ["/penstock-operator", "intake"].as_slice(),
+        Work::Execute | Work::Finish(_) => &["/penstock-executor"],
     };
+    let mut words = program.to_vec();
+    words.extend(["--job", &job, "--scratch", SCRATCH, "--termination-message", LAST_WORD]);
+    match (work, &settings.shared_state) {
+        (Work::Execute, Some(shared_state)) => words.extend(["--shared-state", shared_state]),
+        (Work::Finish(ending), _) => words.extend(["--ending", ending_word(ending)]),
+        _ => {}
+    }
     words.into_iter().map(str::to_owned).collect()
 }
 

@@ -1,6 +1,7 @@
 //! The manifests of one job, as they are sent, and what must hold of every one.
 
 use penstock_crds::resolve::{FileSource, MountedFile};
+use penstock_job::state::EndingReason;
 use serde_json::{Value, json};
 
 use super::*;
@@ -14,6 +15,7 @@ fn settings() -> Settings {
         scratch_size: "4Gi".to_owned(),
         grace_period_seconds: 30,
         environment: [("STORAGE_EMULATOR_HOST".to_owned(), "http://storage:9000".to_owned())].into(),
+        shared_state: Some("gs://ours/rates".to_owned()),
         ..Settings::default()
     }
 }
@@ -55,6 +57,27 @@ fn a_pod_may_do_nothing_and_is_given_what_it_needs() {
 }
 
 #[test]
+fn what_a_pod_runs_follows_from_its_work() {
+    let command =
+        |work| made(&batch_job(), work)["spec"]["template"]["spec"]["containers"][0]["command"].clone();
+    let common = [
+        "--job",
+        "/etc/penstock/job.json",
+        "--scratch",
+        "/scratch",
+        "--termination-message",
+        "/dev/termination-log",
+    ];
+    let with = |before: &[&str], after: &[&str]| json!([before, &common, after].concat());
+    assert_eq!(command(Work::Validate), with(&["/penstock-operator", "intake"], &[]));
+    assert_eq!(command(Work::Execute), with(&["/penstock-executor"], &["--shared-state", "gs://ours/rates"]));
+    assert_eq!(
+        command(Work::Finish(EndingReason::Expired)),
+        with(&["/penstock-executor"], &["--ending", "expired"])
+    );
+}
+
+#[test]
 fn exit_codes_decide_whether_another_pod_is_tried() {
     let job = made(&batch_job(), Work::Execute);
     assert_eq!(job["spec"]["podReplacementPolicy"], "Failed");
@@ -77,14 +100,14 @@ fn a_queue_holds_the_executor_alone() {
     let label = |work| made(&batch_job, work)["metadata"]["labels"]["kueue.x-k8s.io/queue-name"].clone();
     assert_eq!(label(Work::Execute), "night");
     assert_eq!(label(Work::Validate), Value::Null);
-    assert_eq!(label(Work::Finish(penstock_job::state::EndingReason::Cancelled)), Value::Null);
+    assert_eq!(label(Work::Finish(EndingReason::Cancelled)), Value::Null);
 }
 
 #[test]
 fn everything_that_is_made_belongs_to_its_batch_job() {
     let batch_job = batch_job();
     let file = serde_json::to_value(job_file(&batch_job, &penstock_job::JobSpec::default())).unwrap();
-    let jobs = [Work::Validate, Work::Execute, Work::Finish(penstock_job::state::EndingReason::Expired)]
+    let jobs = [Work::Validate, Work::Execute, Work::Finish(EndingReason::Expired)]
         .map(|work| made(&batch_job, work));
     for made in jobs.iter().chain([&file]) {
         let owner = &made["metadata"]["ownerReferences"][0];
