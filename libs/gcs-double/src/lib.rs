@@ -9,7 +9,7 @@
 //! The rooms: `bucket` is the state, pure and told the time; `content` holds bytes, in memory or in temporary
 //! files; `upload` keeps what of an upload in chunks has arrived; `faults` decide what goes wrong, purely; `rest`
 //! and `grpc` read requests and word answers; `visit` is one request from arrival to end; `notify` tells what was
-//! written; `server` accepts connections.
+//! written, and `history` keeps it; `server` accepts connections.
 
 mod body;
 mod bucket;
@@ -21,6 +21,7 @@ mod etag;
 mod event;
 mod faults;
 mod grpc;
+mod history;
 mod log;
 mod name;
 mod notify;
@@ -34,6 +35,7 @@ mod visit;
 
 pub use counters::Requests;
 pub use faults::{Calls, Fault, FaultRule, InvalidFaultRule, Pattern};
+pub use history::{Change, History};
 pub use log::{LogEntry, ReadLogError, read_log};
 pub use name::{BucketName, InvalidBucketName};
 pub use notify::NotificationSettings;

@@ -23,6 +23,7 @@ use crate::{
     counters::Requests,
     faults::{FaultRule, InvalidFaultRule},
     grpc,
+    history::History,
     log::{Log, LogEntry},
     rest,
     service::Service,
@@ -102,6 +103,11 @@ impl StorageServer {
     /// The requests so far, oldest first.
     pub fn log(&self) -> Vec<LogEntry> {
         self.service.log.entries()
+    }
+
+    /// Every change of an object's content, where the settings keep them.
+    pub fn history(&self) -> History {
+        self.service.history.clone()
     }
 
     /// The counts so far.

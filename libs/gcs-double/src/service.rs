@@ -12,11 +12,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bucket::{Buckets, Moment, Refusal},
+    bucket::{Buckets, Moment, Refusal, Rules},
     content::Spool,
     counters::Counters,
     event::Event,
     faults::{Fault, FaultPlan, FaultRule, InvalidFaultRule},
+    history::{Change, History},
     log::Log,
     notify::Outbox,
     operation::Operation,
@@ -34,6 +35,8 @@ pub(crate) struct Service {
     pub(crate) spool: Arc<Spool>,
     pub(crate) uploads: Uploads,
     pub(crate) counters: Counters,
+    /// Empty unless the settings say that it is kept.
+    pub(crate) history: History,
     /// Events that are to be told, where they are.
     pub(crate) outbox: Option<Arc<Outbox>>,
     buckets: Mutex<Buckets>,
@@ -62,14 +65,17 @@ impl Service {
         let faults = FaultPlan::new(settings.faults.clone(), settings.seed)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let micros_then = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
+        let StorageSettings { mutation_interval, retention, .. } = settings;
+        let rules = Rules { mutation_interval, retention };
         let service = Self {
             address,
             log,
             spool: Arc::new(Spool::in_folder(settings.folder.clone())),
             uploads: Uploads::default(),
             counters: Counters::default(),
+            history: History::default(),
             outbox: settings.notifications.clone().map(|told| Arc::new(Outbox::new(told, settings.seed))),
-            buckets: Mutex::new(Buckets::new(settings.mutation_interval)),
+            buckets: Mutex::new(Buckets::new(rules)),
             faults: Mutex::new(faults),
             clock: Clock { started: Instant::now(), micros_then },
             stop,
@@ -83,7 +89,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Does something with the buckets, and sees to it that what was written is told.
+    /// Does something with the buckets, and sees to it that what was changed is told.
     pub(crate) fn act<T>(
         &self,
         act: impl FnOnce(&mut Buckets, Moment) -> Result<T, Refusal>,
@@ -91,9 +97,12 @@ impl Service {
         let mut buckets = lock(&self.buckets);
         let done = act(&mut buckets, self.now());
         // Under the lock, so that events are put in the order of the changes.
-        for (bucket, object) in buckets.take_finalized() {
-            if let Some(outbox) = &self.outbox {
-                outbox.put(Event::finalized(&bucket, &object));
+        for (bucket, name, version) in buckets.take_changes() {
+            if let (Some(outbox), Some(object)) = (&self.outbox, &version) {
+                outbox.put(Event::finalized(&bucket, object));
+            }
+            if self.settings.keep_history {
+                self.history.add(Change::new(bucket, name.to_string(), version));
             }
         }
         done

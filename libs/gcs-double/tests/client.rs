@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::large_futures, reason = "those of the client are large, and few")]
 
+use std::time::Duration;
+
 use google_cloud_auth::credentials::anonymous;
 use google_cloud_gax::{
     error::rpc::Code,
@@ -16,7 +18,8 @@ use google_cloud_storage::{
     retry_policy::RetryableErrors,
 };
 use penstock_gcs_double::{
-    BucketName, Calls, Fault, FaultRule, LogEntry, Operation, StorageServer, StorageSettings, Transport,
+    BucketName, Calls, Change, Fault, FaultRule, LogEntry, Operation, StorageServer, StorageSettings,
+    Transport,
 };
 
 const BUCKET: &str = "projects/_/buckets/bucket";
@@ -177,6 +180,38 @@ async fn the_log_tells_what_was_asked_and_what_was_done() {
         double.server.log().iter().map(|entry| (entry.received_bytes, entry.sent_bytes)).collect();
     assert_eq!(bytes, [(3, 0), (0, 2), (0, 0), (0, 0)]);
     double.server.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_history_has_every_version_in_order() {
+    let settings = StorageSettings {
+        keep_history: true,
+        mutation_interval: Duration::ZERO,
+        ..StorageSettings::default()
+    };
+    let double = Double::start(settings).await;
+    double.write("a", "one").await;
+    let second = double.storage.write_object(BUCKET, "a", "two").send_unbuffered().await.unwrap();
+    double
+        .storage
+        .write_object(BUCKET, "a", "x")
+        .set_if_generation_match(0)
+        .send_unbuffered()
+        .await
+        .unwrap_err();
+    double.control.delete_object().set_bucket(BUCKET).set_object("a").send().await.unwrap();
+    let history = double.server.history();
+    double.server.shutdown().await;
+    let content = |change: &Change| change.content().unwrap().map(|bytes| String::from_utf8(bytes).unwrap());
+    let contents: Vec<_> = history.since(0).iter().map(content).collect();
+    assert_eq!(contents, [Some("one".to_owned()), Some("two".to_owned()), None]);
+    let last_two = history.since(1);
+    assert_eq!(
+        last_two.iter().map(|change| (change.bucket(), change.object())).collect::<Vec<_>>(),
+        [("bucket", "a"); 2]
+    );
+    assert_eq!(last_two[0].generation(), Some(second.generation.to_string()));
+    assert!(history.since(4).is_empty());
 }
 
 #[tokio::test]

@@ -32,15 +32,23 @@ use crate::name::{BucketName, ObjectName};
 /// When it is worth forgetting names that changed long ago.
 const CHANGES_REMEMBERED: usize = 10_000;
 
+/// What holds of every bucket.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rules {
+    /// How long a name stays as it is after a change.
+    pub(crate) mutation_interval: Duration,
+    /// How long an object is kept from being deleted or overwritten.
+    pub(crate) retention: Duration,
+}
+
 /// All buckets.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     by_name: BTreeMap<BucketName, Bucket>,
-    /// How long a name stays as it is after a change.
-    mutation_interval: Duration,
+    rules: Rules,
     last_generation: Generation,
-    /// What was written and is not told yet.
-    finalized: Vec<(BucketName, Arc<Object>)>,
+    /// What was written or deleted and is not told yet.
+    changes: Vec<(BucketName, ObjectName, Option<Arc<Object>>)>,
 }
 
 /// One bucket.
@@ -52,13 +60,8 @@ pub(crate) struct Bucket {
 }
 
 impl Buckets {
-    pub(crate) fn new(mutation_interval: Duration) -> Self {
-        Self {
-            by_name: BTreeMap::new(),
-            mutation_interval,
-            last_generation: Generation(0),
-            finalized: Vec::new(),
-        }
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self { by_name: BTreeMap::new(), rules, last_generation: Generation(0), changes: Vec::new() }
     }
 
     /// Makes a bucket.
@@ -116,11 +119,12 @@ impl Buckets {
         self.check(bucket, name, preconditions)?;
         new.check()?;
         let generation = self.next_generation(now);
-        let (target, interval) = self.target(bucket)?;
-        target.change(bucket, name, interval, now)?;
+        let (target, rules) = self.target(bucket)?;
+        target.release(bucket, name, rules.retention, now)?;
+        target.change(bucket, name, rules.mutation_interval, now)?;
         let object = Arc::new(Object::new(name.clone(), generation, new, now));
         target.objects.insert(name.clone(), Arc::clone(&object));
-        self.finalized.push((bucket.clone(), Arc::clone(&object)));
+        self.changes.push((bucket.clone(), name.clone(), Some(Arc::clone(&object))));
         Ok(object)
     }
 
@@ -134,10 +138,10 @@ impl Buckets {
         preconditions: &Preconditions,
         now: Moment,
     ) -> Result<Arc<Object>, Refusal> {
-        let (target, interval) = self.target(bucket)?;
+        let (target, rules) = self.target(bucket)?;
         let object = Arc::clone(target.find(bucket, name, generation)?);
         preconditions.check(Some(&object)).map_err(Refusal::of_change)?;
-        target.change(bucket, name, interval, now)?;
+        target.change(bucket, name, rules.mutation_interval, now)?;
         let object = Arc::new(object.changed(change, now));
         target.objects.insert(name.clone(), Arc::clone(&object));
         Ok(object)
@@ -152,17 +156,19 @@ impl Buckets {
         preconditions: &Preconditions,
         now: Moment,
     ) -> Result<(), Refusal> {
-        let (target, interval) = self.target(bucket)?;
+        let (target, rules) = self.target(bucket)?;
         let object = target.find(bucket, name, generation)?;
         preconditions.check(Some(object)).map_err(Refusal::of_change)?;
-        target.change(bucket, name, interval, now)?;
+        target.release(bucket, name, rules.retention, now)?;
+        target.change(bucket, name, rules.mutation_interval, now)?;
         target.objects.remove(name);
+        self.changes.push((bucket.clone(), name.clone(), None));
         Ok(())
     }
 
-    /// The objects that were written since this was last asked.
-    pub(crate) fn take_finalized(&mut self) -> Vec<(BucketName, Arc<Object>)> {
-        std::mem::take(&mut self.finalized)
+    /// The names that were written (with what is there since) or deleted since this was last asked, in that order.
+    pub(crate) fn take_changes(&mut self) -> Vec<(BucketName, ObjectName, Option<Arc<Object>>)> {
+        std::mem::take(&mut self.changes)
     }
 
     /// One page of the objects of a bucket.
@@ -183,10 +189,9 @@ impl Buckets {
         self.put(bucket, name, new, preconditions, now)
     }
 
-    fn target(&mut self, bucket: &BucketName) -> Result<(&mut Bucket, Duration), Refusal> {
-        let interval = self.mutation_interval;
+    fn target(&mut self, bucket: &BucketName) -> Result<(&mut Bucket, Rules), Refusal> {
         let target = self.by_name.get_mut(bucket).ok_or(Refusal::NoSuchBucket)?;
-        Ok((target, interval))
+        Ok((target, self.rules))
     }
 
     /// Microseconds since the epoch, as the service counts, and never one twice.
@@ -208,6 +213,23 @@ impl Bucket {
             .get(name)
             .filter(|object| generation.is_none_or(|wanted| wanted == object.generation))
             .ok_or_else(|| Refusal::NoSuchObject { bucket: bucket.clone(), name: name.clone(), generation })
+    }
+
+    /// Refuses to let go of an object that is retained.
+    fn release(
+        &self,
+        bucket: &BucketName,
+        name: &ObjectName,
+        retention: Duration,
+        now: Moment,
+    ) -> Result<(), Refusal> {
+        let until = self.objects.get(name).map(|object| object.created.later_by(retention));
+        match until {
+            Some(until) if until > now => {
+                Err(Refusal::Retained { bucket: bucket.clone(), name: name.clone(), until })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Notes that a name changes now, which it may once per interval.

@@ -22,6 +22,11 @@ impl Moment {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
+    /// The moment so long after it.
+    pub(crate) fn later_by(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+    }
+
     /// As the system tells time.
     pub(crate) fn system_time(self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_micros(self.0)

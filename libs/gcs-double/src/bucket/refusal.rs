@@ -1,6 +1,6 @@
 //! What the service refuses, in the words of the real one.
 
-use super::Generation;
+use super::{Generation, Moment};
 use crate::{
     checksum::{Crc32c, Md5},
     name::{BucketName, InvalidBucketName, ObjectName},
@@ -26,6 +26,12 @@ pub(crate) enum Refusal {
          delete). Please reduce your request rate. See https://cloud.google.com/storage/docs/gcs429."
     )]
     ChangedTooOften { bucket: BucketName, name: ObjectName },
+    #[error(
+        "Object '{bucket}/{name}' is subject to bucket's retention policy or object retention and cannot be deleted or \
+         overwritten until {}",
+        humantime::format_rfc3339_seconds(.until.system_time())
+    )]
+    Retained { bucket: BucketName, name: ObjectName, until: Moment },
     #[error(transparent)]
     InvalidBucketName(#[from] InvalidBucketName),
     #[error("The specified object name is not valid: '{name}'.")]
@@ -85,6 +91,8 @@ pub(crate) enum Kind {
     NotModified,
     /// Too many changes of one name.
     RateLimited,
+    /// The bucket keeps it for some time yet.
+    Retained,
     /// The request makes no sense.
     Invalid,
     /// The request lacks something.
@@ -108,6 +116,7 @@ impl Kind {
             Self::ConditionNotMet => 412,
             Self::NotModified => 304,
             Self::RateLimited => 429,
+            Self::Retained => 403,
             Self::Invalid | Self::Required => 400,
             Self::RangeNotSatisfiable => 416,
             Self::Gone => 410,
@@ -130,6 +139,7 @@ impl Refusal {
             Self::ConditionNotMet => Kind::ConditionNotMet,
             Self::NotModified => Kind::NotModified,
             Self::ChangedTooOften { .. } => Kind::RateLimited,
+            Self::Retained { .. } => Kind::Retained,
             Self::InvalidBucketName(_)
             | Self::InvalidObjectName { .. }
             | Self::ObjectNameTooLong

@@ -42,7 +42,11 @@ fn composition(sources: Vec<Source>) -> Composition {
 }
 
 fn buckets(interval: Duration) -> Buckets {
-    let mut buckets = Buckets::new(interval);
+    with(Rules { mutation_interval: interval, ..Rules::default() })
+}
+
+fn with(rules: Rules) -> Buckets {
+    let mut buckets = Buckets::new(rules);
     buckets.create(bucket(), at(0)).unwrap();
     buckets
 }
@@ -104,6 +108,28 @@ fn a_generation_that_is_not_live_is_not_found() {
     let nowhere = BucketName::parse("nowhere").unwrap();
     assert_eq!(kind(buckets.put(&nowhere, &name("a"), new(b""), &any, at(3))), Some(Kind::NotFound));
     assert_eq!(kind(buckets.create(bucket(), at(3))), Some(Kind::Conflict));
+}
+
+#[test]
+fn what_is_retained_is_neither_deleted_nor_overwritten_before_its_time() {
+    let mut buckets = with(Rules { retention: Duration::from_secs(10), ..Rules::default() });
+    let any = Preconditions::default();
+    let moment = |seconds: u64| Moment::from_micros(seconds * 1_000_000);
+    buckets.put(&bucket(), &name("a"), new(b"1"), &any, moment(5)).unwrap();
+    let put = |buckets: &mut Buckets, seconds| {
+        kind(buckets.put(&bucket(), &name("a"), new(b"2"), &any, moment(seconds)))
+    };
+    assert_eq!(put(&mut buckets, 14), Some(Kind::Retained));
+    let refused = buckets.delete(&bucket(), &name("a"), None, &any, moment(14)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "Object 'bucket/a' is subject to bucket's retention policy or object retention and cannot be deleted or \
+         overwritten until 1970-01-01T00:00:15Z"
+    );
+    assert_eq!(put(&mut buckets, 15), None);
+    // The new generation has a time of its own.
+    assert_eq!(put(&mut buckets, 24), Some(Kind::Retained));
+    buckets.delete(&bucket(), &name("a"), None, &any, moment(25)).unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod builder;
 mod reader;
 mod spool;
 
-use std::{ops::Range, sync::Arc};
+use std::{io, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
@@ -56,6 +56,18 @@ impl Content {
             start = end;
         }
         Self::of(pieces)
+    }
+
+    /// All of it, read at once. Blocks where it is in files.
+    pub(crate) fn whole(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(in_memory(self.length));
+        for piece in self.pieces.iter() {
+            match piece {
+                Piece::Memory(piece) => bytes.extend_from_slice(piece),
+                Piece::Spooled(stored) => bytes.extend(stored.read()?),
+            }
+        }
+        Ok(bytes)
     }
 
     /// Reads it in order.
@@ -119,6 +131,7 @@ mod tests {
                 let slice = content.slice(start as u64..end as u64);
                 assert_eq!(slice.length(), (end - start) as u64);
                 assert_eq!(read(&slice).await, whole[start..end], "{start}..{end}");
+                assert_eq!(slice.whole().unwrap(), whole[start..end], "{start}..{end}");
             }
         }
     }

@@ -32,7 +32,7 @@ fn code(kind: Kind) -> Code {
         Kind::RangeNotSatisfiable => Code::OutOfRange,
         Kind::NotServed => Code::Unimplemented,
         Kind::Failed(401) => Code::Unauthenticated,
-        Kind::Failed(403) => Code::PermissionDenied,
+        Kind::Retained | Kind::Failed(403) => Code::PermissionDenied,
         Kind::Failed(408 | 504) => Code::DeadlineExceeded,
         Kind::Failed(503) => Code::Unavailable,
         Kind::Failed(_) => Code::Internal,

@@ -53,6 +53,7 @@ fn reason(kind: Kind) -> &'static str {
         Kind::Gone => "gone",
         Kind::NotServed => "notImplemented",
         Kind::Failed(401) => "authError",
+        Kind::Retained => "retentionPolicyNotMet",
         Kind::Failed(403) => "forbidden",
         Kind::Failed(408) => "requestTimeout",
         Kind::Failed(_) => "backendError",
