@@ -45,6 +45,10 @@ impl Output {
         self.store.mutation_interval()
     }
 
+    pub(crate) fn is_remote(&self) -> bool {
+        self.store.is_remote()
+    }
+
     pub(crate) fn deletes_at_once(&self) -> usize {
         self.store.deletes_at_once().get()
     }

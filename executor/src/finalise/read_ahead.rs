@@ -1,9 +1,9 @@
 //! Reading ahead (F2 of the job protocol): while lines are still answered, parts that are listed are read back from the
 //! store into the tally of reconciliation, and announced to the store for the compose to come.
 //!
-//! It has a thread and a runtime of its own, to which the system gives what nobody else wants: work that is due at the
-//! end anyway must not take the core from requests. So it keeps up in a job that waits for its provider, as jobs do, and
-//! stays behind in one that keeps every core busy.
+//! It has a thread of its own, to which the system gives what nobody else wants: work that is due at the end anyway must not
+//! take the core from requests. So it keeps up in a job that waits for its provider, as jobs do, and stays behind in one that
+//! keeps every core busy.
 
 use std::{io, thread};
 
@@ -34,7 +34,9 @@ impl ReadAhead {
     pub(crate) fn start(output: Output, ledger: Ledger) -> Option<Self> {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let work = move || match run(&output, &ledger, &stopped) {
+        // Connections that this thread needs must outlive it, and are as quick as others; what reads files is not.
+        let runtime = output.is_remote().then(runtime::Handle::current);
+        let work = move || match run(&output, &ledger, &stopped, runtime) {
             Ok(tally) => Some(tally),
             Err(problem) => {
                 tracing::debug!(problem, "reading ahead has ended; reconciliation reads every part");
@@ -56,8 +58,16 @@ impl ReadAhead {
     }
 }
 
-fn run(output: &Output, ledger: &Ledger, stop: &CancellationToken) -> Result<Tally, Problem> {
+fn run(
+    output: &Output,
+    ledger: &Ledger,
+    stop: &CancellationToken,
+    runtime: Option<runtime::Handle>,
+) -> Result<Tally, Problem> {
     step_back().map_err(|error| error.to_string())?;
+    if let Some(runtime) = runtime {
+        return runtime.block_on(read_ahead(output, ledger, stop));
+    }
     // The threads that it starts are as modest as the one that it was started by.
     let runtime = runtime::Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
     let runtime = runtime.map_err(|error| error.to_string())?;

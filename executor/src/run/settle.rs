@@ -33,6 +33,16 @@ pub(super) struct Settling<'a> {
 impl Settling<'_> {
     /// Brings every line to one outcome.
     pub(super) async fn settle(&self) -> Result<Option<Account>, RunError> {
+        let mut ahead: Option<ReadAhead> = None;
+        let settled = self.settle_with(&mut ahead).await;
+        if let Some(ahead) = ahead {
+            // A store that does not answer must not keep the process.
+            let _ = tokio::time::timeout(LAST_FLUSH, ahead.finish()).await;
+        }
+        settled
+    }
+
+    async fn settle_with(&self, ahead: &mut Option<ReadAhead>) -> Result<Option<Account>, RunError> {
         scratch::create(&self.job.scratch).await?;
         let mut sequence = self.recover().await?;
         if let Some(request) = self.requested_ending().await
@@ -41,7 +51,6 @@ impl Settling<'_> {
         {
             stored?;
         }
-        let mut ahead: Option<ReadAhead> = None;
         while !self.halt.is_set() {
             if self.stop.requested() {
                 self.last_checkpoint().await?;
@@ -50,7 +59,7 @@ impl Settling<'_> {
             let ending = self.ledger.look(|state, _| state.ending.clone()).await;
             let undone = self.undone().await;
             if undone > 0 && ahead.is_none() {
-                ahead = ReadAhead::start(self.output.clone(), self.ledger.clone());
+                *ahead = ReadAhead::start(self.output.clone(), self.ledger.clone());
             }
             match (undone, ending) {
                 (0, _) => {

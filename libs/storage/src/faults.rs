@@ -253,6 +253,10 @@ impl<S: Store> Store for FaultyStore<S> {
         self.inner.generations_are_digests()
     }
 
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
     fn deletes_at_once(&self) -> NonZeroUsize {
         self.inner.deletes_at_once()
     }

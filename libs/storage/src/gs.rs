@@ -79,6 +79,10 @@ impl Store for GsStore {
         Some(COMPOSE_LIMIT)
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
         Ok(self.look(name).await?.map(|found| found.meta))
     }

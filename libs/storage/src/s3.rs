@@ -156,6 +156,10 @@ impl Store for S3Store {
         None
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn generations_are_digests(&self) -> bool {
         true
     }

@@ -44,6 +44,11 @@ pub trait Store: Debug + Send + Sync {
         false
     }
 
+    /// Whether calls go over connections, each of which lives on the runtime that has made it.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// How many objects [`delete_all`](Self::delete_all) deletes in one call to the backend; one where the backend has
     /// no such call.
     fn deletes_at_once(&self) -> NonZeroUsize {
@@ -120,6 +125,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn compose_limit(&self) -> Option<usize> {
         (**self).compose_limit()
+    }
+
+    fn generations_are_digests(&self) -> bool {
+        (**self).generations_are_digests()
+    }
+
+    fn is_remote(&self) -> bool {
+        (**self).is_remote()
     }
 
     fn deletes_at_once(&self) -> NonZeroUsize {
