@@ -109,9 +109,9 @@ fn meaning(action: Action, answer: &Answer) -> (ErrorKind, &'static str) {
     let text = answer.text.to_lowercase();
     match answer.status {
         Status::Http { code, told } => match code {
-            400 | 413 => bad_request(&text),
+            400 | 413 => bad_request(action, &text),
             401 => NOT_LOGGED_IN,
-            403 => forbidden(&text),
+            403 => forbidden(action, &text),
             404 => missing(action, &text, told),
             409 | 412 => precondition(action, &text),
             416 => (ErrorKind::Invalid, "ask for bytes that it has"),
@@ -121,9 +121,9 @@ fn meaning(action: Action, answer: &Answer) -> (ErrorKind, &'static str) {
         Status::Grpc(code) => match code {
             Code::NotFound => missing(action, &text, true),
             Code::FailedPrecondition | Code::Aborted | Code::AlreadyExists => precondition(action, &text),
-            Code::PermissionDenied => forbidden(&text),
+            Code::PermissionDenied => forbidden(action, &text),
             Code::Unauthenticated => NOT_LOGGED_IN,
-            Code::InvalidArgument => bad_request(&text),
+            Code::InvalidArgument => bad_request(action, &text),
             Code::OutOfRange => (ErrorKind::Invalid, "ask for bytes that it has"),
             Code::Unimplemented => (ErrorKind::Refused, ANOTHER_SERVICE),
             Code::DataLoss => DAMAGED,
@@ -153,14 +153,16 @@ const HELD: (ErrorKind, &str) = (
     ErrorKind::Refused,
     "choose a bucket or a path without retention policy and holds, since a job replaces its own state",
 );
+const RETAINED: (ErrorKind, &str) =
+    (ErrorKind::Refused, "delete it when its retention period is over or its hold is lifted");
 const NO_BILLING: (ErrorKind, &str) =
     (ErrorKind::Refused, "enable billing for the bucket's project, or choose a bucket whose owner pays");
 
 /// What the bucket's own rules forbid, whatever the status that says so.
-fn forbidden_by_rule(text: &str) -> Option<(ErrorKind, &'static str)> {
+fn forbidden_by_rule(action: Action, text: &str) -> Option<(ErrorKind, &'static str)> {
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     if says(&["retention", "legal hold", "temporary hold", "event-based hold", "under active hold"]) {
-        Some(HELD)
+        Some(if action == Action::Delete { RETAINED } else { HELD })
     } else if says(&["billing", "requester pays"]) {
         Some(NO_BILLING)
     } else if says(&["constraints/", "organization policy", "vpc service controls"]) {
@@ -170,26 +172,26 @@ fn forbidden_by_rule(text: &str) -> Option<(ErrorKind, &'static str)> {
     }
 }
 
-fn forbidden(text: &str) -> (ErrorKind, &'static str) {
-    forbidden_by_rule(text).unwrap_or((
+fn forbidden(action: Action, text: &str) -> (ErrorKind, &'static str) {
+    forbidden_by_rule(action, text).unwrap_or((
         ErrorKind::Refused,
         "grant this account the role Storage Object User (`roles/storage.objectUser`) on the bucket",
     ))
 }
 
 fn precondition(action: Action, text: &str) -> (ErrorKind, &'static str) {
-    forbidden_by_rule(text).unwrap_or(match action {
+    forbidden_by_rule(action, text).unwrap_or(match action {
         Action::Create | Action::Compose => (ErrorKind::Exists, "read it to see whose it is"),
         _ => (ErrorKind::Changed, "read it again to see who changed it"),
     })
 }
 
-fn bad_request(text: &str) -> (ErrorKind, &'static str) {
+fn bad_request(action: Action, text: &str) -> (ErrorKind, &'static str) {
     let checksum = ["crc32c", "md5", "checksum"].iter().any(|word| text.contains(word));
     if checksum {
         DAMAGED
     } else {
-        forbidden_by_rule(text).unwrap_or((ErrorKind::Invalid, "correct what the answer names"))
+        forbidden_by_rule(action, text).unwrap_or((ErrorKind::Invalid, "correct what the answer names"))
     }
 }
 
