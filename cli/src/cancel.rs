@@ -16,7 +16,7 @@ use crate::{
     arguments::CancelArguments,
     error::CommandError,
     output::{Output, OutputError, Standing},
-    run::{InputError, execute, same_input, scratch},
+    run::{InputError, execute, lock_folder, same_input, scratch},
     signals::Signals,
     view::{Reporter, Screen, Summary, ending_exit_code},
 };
@@ -76,25 +76,23 @@ impl CancelError {
 pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Result<ExitCode, CommandError> {
     let output = Output::at(Location::parse(&arguments.output).map_err(OutputError::from)?).await?;
     let mut signals = Signals::listen()?;
+    let over = |receipt: &penstock_job::Receipt| {
+        let mut reporter = Reporter::new(arguments.view, screen, String::new());
+        reporter.finished(&Summary { receipt, output: &output, elapsed: None });
+        Ok(ending_exit_code(receipt.ending))
+    };
     // Without a job there is nothing to lock, and no folder is made.
-    target(&output).await?;
-    let _lock = match output.folder() {
-        Some(folder) => Some(free(folder, arguments, screen, &mut signals).await?),
-        // Nobody knows who runs there; the claim takes the job over.
-        None => None,
+    let identity = match target(&output).await? {
+        Target::Live(spec) => Identity::of(&spec),
+        Target::Over(receipt) => return over(&receipt),
     };
-    let (spec, heading) = match target(&output).await? {
-        Target::Live(spec) => {
-            let heading = format!("cancelling {}", output.location());
-            (*spec, heading)
-        }
-        Target::Over(receipt) => {
-            let mut reporter = Reporter::new(arguments.view, screen, String::new());
-            reporter.finished(&Summary { receipt: &receipt, output: &output, elapsed: None });
-            return Ok(ending_exit_code(receipt.ending));
-        }
+    // A run on another machine, as of a bucket there may be, cannot be asked: the claim takes the job over from it.
+    let _lock = free(&lock_folder(&output, &identity)?, arguments, screen, &mut signals).await?;
+    let spec = match target(&output).await? {
+        Target::Live(spec) => *spec,
+        Target::Over(receipt) => return over(&receipt),
     };
-    let mut reporter = Reporter::new(arguments.view, screen, heading);
+    let mut reporter = Reporter::new(arguments.view, screen, format!("cancelling {}", output.location()));
     let identity = Identity::of(&spec);
     let (store, steps) = watched(output.store().await?);
     let job = Job {
@@ -111,6 +109,7 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
         fail_fast_on_credentials: false,
         participation: None,
         reporting: None,
+        claims: Job::CLAIMS,
     };
     execute(job, &output, &mut reporter, &mut signals).await
 }
@@ -137,7 +136,7 @@ async fn target(output: &Output) -> Result<Target, CommandError> {
     }
 }
 
-/// Takes the run lock of a folder, from another process if need be.
+/// Takes the run lock, from another process if need be.
 async fn free(
     folder: &Path,
     arguments: &CancelArguments,

@@ -11,6 +11,7 @@ mod validation;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     time::Duration,
 };
 
@@ -20,7 +21,7 @@ use penstock_simulator::{Distribution, Latency, ProviderSettings, Server};
 use penstock_storage::{Location, RunLock, RunLockError};
 
 pub(crate) use self::{
-    execute::{execute, scratch},
+    execute::{execute, lock_folder, scratch},
     input::{InputError, same_input},
     occupied::OccupiedError,
 };
@@ -57,8 +58,8 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     }
     let participation =
         sharing::participation(shared_state.as_deref(), share_every, &spec, output.location()).await?;
-    let _lock = lock(&output, take_over)?;
     let identity = Identity::of(&canonical);
+    let _lock = lock(&lock_folder(&output, &identity)?, take_over)?;
     reporter.event(&Event::Started {
         input: &canonical.input.uri,
         output: &output.location().to_string(),
@@ -95,6 +96,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         fail_fast_on_credentials: true,
         participation,
         reporting,
+        claims: Job::CLAIMS,
     };
     let code = execute(job, &output, &mut reporter, &mut signals).await?;
     if let Some(server) = server {
@@ -103,12 +105,8 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
     Ok(code)
 }
 
-/// Takes the run lock of a folder; to take a job over, it need not be free. A bucket has none: there the claims alone keep
-/// runs apart.
-fn lock(output: &Output, take_over: bool) -> Result<Option<RunLock>, RunLockError> {
-    let Some(folder) = output.folder() else {
-        return Ok(None);
-    };
+/// Takes the run lock; to take a job over, it need not be free.
+fn lock(folder: &Path, take_over: bool) -> Result<Option<RunLock>, RunLockError> {
     match RunLock::acquire(folder) {
         Ok(lock) => Ok(Some(lock)),
         Err(RunLockError::Held { .. }) if take_over => Ok(None),

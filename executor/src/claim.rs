@@ -50,12 +50,42 @@ pub(crate) struct Claimed {
 }
 
 /// Takes the job over: claims, adopts what earlier epochs left, seals them.
+///
+/// A run that is alive writes its own state, and a claim may meet such a write. Then it is begun anew, since the newcomer
+/// wins; against another newcomer it loses.
 pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<Claim, RunError> {
+    let mut held_by = None;
+    for _ in 1..job.claims {
+        match attempt(job, output, board, held_by).await? {
+            Attempt::Over(claim) => return Ok(claim),
+            Attempt::Met(epoch) => held_by = Some(epoch),
+        }
+    }
+    match attempt(job, output, board, held_by).await? {
+        Attempt::Over(claim) => Ok(claim),
+        Attempt::Met(_) => Err(RunError::ClaimLost),
+    }
+}
+
+/// What one attempt to claim came to.
+enum Attempt {
+    Over(Claim),
+    /// Somebody has written the state meanwhile, which was of this epoch before.
+    Met(Epoch),
+}
+
+/// `held_by` is the epoch of the state that an earlier attempt has met.
+async fn attempt(
+    job: &Job,
+    output: &Output,
+    board: &Board,
+    held_by: Option<Epoch>,
+) -> Result<Attempt, RunError> {
     let ours = (&job.identity, &job.canonical);
     // C1
     if let Some((receipt, _)) = output.document::<Receipt>().await? {
         check_identity(&receipt.job.identity, &receipt.job.spec, ours)?;
-        return Ok(Claim::Published(Box::new(receipt)));
+        return Ok(Attempt::Over(Claim::Published(Box::new(receipt))));
     }
     // C2
     let (validation, validation_generation) =
@@ -72,10 +102,17 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
         None => (fresh(job, output, &validation, &validation_generation, incarnation).await?, None),
     };
     output.steps().after(Step::Look).await;
+    let before = state.epoch;
+    if held_by.is_some_and(|epoch| epoch != before) {
+        return Err(RunError::ClaimLost);
+    }
     // C4
     take_next_epoch(&mut state, incarnation)?;
     let mut object = StateObject::new(output.clone(), incarnation, generation);
-    object.write(Step::Claim, &mut state, board, OnRefusal::Fail).await?;
+    match object.write(Step::Claim, &mut state, board, OnRefusal::Fail).await {
+        Err(RunError::ClaimLost) => return Ok(Attempt::Met(before)),
+        written => written?,
+    }
     match output.document::<Validation>().await? {
         Some((_, generation)) if generation == validation_generation => {}
         Some((other, _)) => return Err(RunError::occupied(&other.spec, &job.canonical)),
@@ -95,7 +132,7 @@ pub(crate) async fn claim(job: &Job, output: &Output, board: &Board) -> Result<C
         seal::seal(&mut claimed, adopted, board).await?;
     }
     board.adopted(claimed.state.outcomes);
-    Ok(Claim::Taken(Box::new(claimed)))
+    Ok(Attempt::Over(Claim::Taken(Box::new(claimed))))
 }
 
 /// The state of a job that has none. Finals without a state cannot be explained; parts and files in scratch without one

@@ -44,6 +44,14 @@ pub struct Job {
     pub participation: Option<Participation>,
     /// Whom it tells how far it is, and who may direct it; `None`: nobody.
     pub reporting: Option<Reporting>,
+    /// How often it claims where a run that is alive writes its state meanwhile. Each time it is another incarnation.
+    pub claims: u32,
+}
+
+impl Job {
+    /// As many claims as a newcomer should make: one of them falls between two writes of a run that writes its state as
+    /// often as its storage takes it.
+    pub const CLAIMS: u32 = 10;
 }
 
 /// The code of an ending whose input changed.

@@ -174,6 +174,7 @@ pub async fn launch(
         fail_fast_on_credentials: false,
         participation,
         reporting,
+        claims: Job::CLAIMS,
     })
 }
 

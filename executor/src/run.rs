@@ -125,7 +125,8 @@ async fn with_checkpoints(
 ) -> Result<Option<Account>, RunError> {
     let halt = Halt::default();
     let done = CancellationToken::new();
-    let every = Timing::from(&job.spec.limits).checkpoint;
+    // A bucket takes one write of the state in a second: a run that wrote as often would keep every newcomer out.
+    let every = Timing::from(&job.spec.limits).checkpoint.max(2 * output.mutation_interval());
     let mut checkpoints =
         AbortOnDropHandle::new(tokio::spawn(checkpoint(ledger.clone(), every, halt.clone(), done.clone())));
     let settling = Settling { job, output, ledger, board, stop, orders, halt: halt.clone() };

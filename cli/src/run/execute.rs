@@ -19,6 +19,12 @@ pub(crate) fn scratch(output: &Output, identity: &Identity) -> Result<PathBuf, C
     scratch_folder(output.location(), identity).ok_or(CommandError::NoStateFolder)
 }
 
+/// The folder whose run lock keeps the runs of a job on this machine apart. A bucket has no such lock, so there it is the
+/// job's scratch folder, and runs on other machines are kept apart by their claims alone.
+pub(crate) fn lock_folder(output: &Output, identity: &Identity) -> Result<PathBuf, CommandError> {
+    output.folder().map_or_else(|| scratch(output, identity), |folder| Ok(folder.to_owned()))
+}
+
 /// Runs a job as far as it goes and says how it ended.
 pub(crate) async fn execute(
     job: Job,

@@ -122,6 +122,8 @@ impl World {
             fail_fast_on_credentials: false,
             participation: None,
             reporting: None,
+            // Of the model a process claims once; who claims again is another one.
+            claims: 1,
         };
         Process::start(job, gate, provider)
     }

@@ -108,6 +108,7 @@ impl Scenario {
             fail_fast_on_credentials: true,
             participation: None,
             reporting: Reporting::of(&self.spec).unwrap(),
+            claims: Job::CLAIMS,
         }
     }
 

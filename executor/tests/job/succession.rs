@@ -1,9 +1,19 @@
 //! Executors that follow or overlap one another.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
-use penstock_executor::{Finished, RunError, Stop};
+use penstock_executor::{At, Finished, Moment, Probe, RunError, Steps, Stop};
+use penstock_job::{State, Step, document};
 use penstock_simulator::Distribution;
+use penstock_storage::{ObjectName, Store};
 
 use crate::scenario::{Scenario, quick, run_within};
 
@@ -125,4 +135,60 @@ async fn two_finalisers_of_one_frozen_job_publish_the_same() {
     let again = scenario.published().await.receipt;
     assert_eq!((again.decision, again.outputs), (receipt.decision, receipt.outputs));
     drop(Arc::clone(&scenario.store));
+}
+
+/// Holds a claim back, the first time, until somebody else has written the state.
+#[derive(Debug)]
+struct AwaitsWrite {
+    store: Arc<dyn Store>,
+    written: u64,
+    has_waited: AtomicBool,
+}
+
+impl Probe for AwaitsWrite {
+    fn at(&self, at: At<'_>) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        if at.step != Step::Look || at.moment != Moment::After || self.has_waited.swap(true, Relaxed) {
+            return None;
+        }
+        let (store, written) = (Arc::clone(&self.store), self.written);
+        Some(Box::pin(async move {
+            let name = ObjectName::from_static("state.json");
+            let write = async || {
+                let (_, state) = store.get(&name, 1 << 20).await.unwrap().unwrap();
+                document::read::<State>(&state).unwrap().write
+            };
+            while write().await <= written {
+                tokio::task::yield_now().await;
+            }
+        }))
+    }
+}
+
+#[tokio::test]
+async fn a_claim_that_meets_the_checkpoint_of_a_living_run_is_made_again() {
+    let mut scenario = Scenario::prompts(200).await;
+    let mut settings = quick();
+    settings.latency.start_ms = Distribution::Constant(60.0);
+    scenario.server.update(settings).unwrap();
+    scenario.spec.limits.max_in_flight = 2.try_into().ok();
+    scenario.spec.limits.checkpoint_seconds = 1.try_into().unwrap();
+    scenario.validate().await;
+    let older = tokio::spawn(run_within(scenario.job().await, Stop::new()));
+    while scenario.object("state.json").await.is_none() || scenario.state().await.write < 2 {
+        tokio::task::yield_now().await;
+    }
+    let mut newcomer = scenario.job().await;
+    newcomer.scratch = scenario.folder.path().join("another scratch");
+    let awaits = AwaitsWrite {
+        store: Arc::clone(&scenario.store),
+        written: scenario.state().await.write,
+        has_waited: AtomicBool::new(false),
+    };
+    newcomer.steps = Steps::seen_by(Arc::new(awaits));
+    let newer = tokio::spawn(run_within(newcomer, Stop::new()));
+    assert!(matches!(older.await.unwrap(), Err(RunError::ClaimLost)));
+    assert!(matches!(newer.await.unwrap().unwrap(), Finished::Published { .. }));
+    let published = scenario.published().await;
+    published.assert_completed();
+    assert_eq!(published.receipt.epochs.0, 2);
 }
