@@ -36,12 +36,16 @@ pub(crate) struct Asked {
     pub(crate) objects: u64,
     /// Bytes of parts and intermediate objects that were downloaded after the first compose.
     pub(crate) downloaded_bytes: u64,
+    /// When the receipt was sent, since the epoch; zero until then.
+    pub(crate) receipt_at: Duration,
 }
 
 impl Asked {
     fn of(entries: &[LogEntry]) -> Self {
         let composing = |entry: &LogEntry| entry.operation == Operation::Compose;
-        let mut asked = Self::default();
+        let receipt = entries.iter().find(|entry| entry.object.ends_with("/receipt.json") && entry.applied);
+        let receipt_at = Duration::from_millis(receipt.map_or(0, |entry| entry.at_ms));
+        let mut asked = Self { receipt_at, ..Self::default() };
         for entry in entries {
             let makes_object =
                 matches!(entry.operation, Operation::Write | Operation::UploadChunk | Operation::Compose);
