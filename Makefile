@@ -39,12 +39,12 @@ fuzz:
 	done
 
 # Runs jobs that are killed, paused, overtaken and misled, each drawn from SEED, for so many seconds, and accounts for every
-# line. ROUND=3 repeats one round of a seed.
+# line. ROUND=3 repeats one round of a seed, PLACE=bucket or PLACE=folder takes only rounds there.
 soak: SECONDS ?= 600
 soak: SEED ?= 1
 soak:
 	cargo test --locked --package penstock --test soak -- \
-		--seed $(SEED) $(if $(ROUND),--round $(ROUND),--seconds $(SECONDS))
+		--seed $(SEED) $(if $(PLACE),--place $(PLACE)) $(if $(ROUND),--round $(ROUND),--seconds $(SECONDS))
 
 # Measures this machine with the release build (docs/benchmarks.md). ROWS=requests,validation takes only these subjects,
 # LINES=1000000 a smaller input for the memory rows, QUICK=1 little of everything, JSON=1 prints JSON.

@@ -7,6 +7,7 @@
 //! | `PENSTOCK_INJECT_KEPT` | the folder for writes that are to land later ([`land`]) |
 //! | `PENSTOCK_INJECT_SEED` | `SEED/ONE_IN`: one storage call in so many goes wrong, in a way that the seed decides |
 //! | `PENSTOCK_INJECT_COMPOSE_LIMIT` | how many sources one compose call takes at most; a folder has no such limit |
+//! | `PENSTOCK_INJECT_WINDOW_LINES` | how many lines one window of the input has at most |
 //! | `PENSTOCK_INJECT_CLOCK` | a file with a number of milliseconds that the wall clock is off |
 //!
 //! | action | does |
@@ -263,6 +264,15 @@ pub async fn land(folder: &Path, store: &dyn Store) -> bool {
         Kept::Delete { name, generation } => Write::Delete(object(&name), Generation::new(&*generation)),
     };
     write.apply(store).await.is_ok()
+}
+
+/// How many lines a window has at most, if a test says so.
+///
+/// # Panics
+/// If it is no number: a test with one large window by mistake would pass.
+pub(crate) fn window_lines() -> Option<u32> {
+    let text = env::var("PENSTOCK_INJECT_WINDOW_LINES").ok()?;
+    Some(text.parse().expect("PENSTOCK_INJECT_WINDOW_LINES is a number"))
 }
 
 /// How many milliseconds the wall clock is off.

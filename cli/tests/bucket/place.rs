@@ -9,16 +9,18 @@ use std::{
     time::Duration,
 };
 
-use penstock_gcs_double::{BucketName, FaultRule, Operation, StorageServer, StorageSettings};
+use penstock_gcs_double::{BucketName, FaultRule, StorageServer, StorageSettings};
+use penstock_s3_double::S3Double;
 use penstock_simulator::{Distribution, ProviderSettings, Server};
+use penstock_storage::{ErrorKind, StorageError};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::{
-    outside::{self, BUCKET, Copy},
-    witness::{Line, Moment, Published, Witness},
+    outside::{self, BUCKET},
+    witness::{Contents, Line, Moment, Output, Published, Witness},
 };
 
 /// Requests in flight of every run.
@@ -30,10 +32,12 @@ pub(crate) const INPUT: &str = "in/input.jsonl";
 
 pub(crate) struct Place {
     folder: TempDir,
+    /// Google Cloud Storage with the one bucket, which holds the input.
     pub(crate) storage: StorageServer,
+    /// Amazon S3 with the same.
+    pub(crate) s3: S3Double,
     pub(crate) provider: Server,
-    witness: Witness,
-    copy: Copy,
+    pub(crate) witness: Witness,
 }
 
 /// What a process said, and how it ended.
@@ -53,9 +57,14 @@ pub(crate) struct Run {
 impl Place {
     /// A job of so many prompts, each answered after `latency_ms`.
     pub(crate) async fn new(lines: usize, latency_ms: f64) -> Self {
+        Self::with(lines, latency_ms, StorageSettings::default()).await
+    }
+
+    /// The same with a storage service of some kind.
+    pub(crate) async fn with(lines: usize, latency_ms: f64, settings: StorageSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let buckets = vec![BucketName::parse(BUCKET).unwrap()];
-        let settings = StorageSettings { buckets, ..StorageSettings::default() };
+        let settings = StorageSettings { buckets, keep_history: true, ..settings };
         let storage = StorageServer::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let mut settings = ProviderSettings::default();
         settings.latency.start_ms = Distribution::Constant(latency_ms);
@@ -70,11 +79,12 @@ impl Place {
             })
             .collect();
         outside::put(&storage.url(), INPUT, text.as_bytes()).await;
+        let s3 = S3Double::start(&[BUCKET]).await.unwrap();
+        s3.put(BUCKET, INPUT, text, None);
         // A run that was superseded learns it at its next checkpoint.
         fs::write(folder.path().join("job.yaml"), "limits:\n  checkpoint_seconds: 1\n").unwrap();
-        let copy = Copy::into(folder.path().join("copy"));
-        let witness = Witness::of(copy.root(), lines);
-        Self { folder, storage, provider, witness, copy }
+        let witness = Witness::of(output_in(&storage), lines);
+        Self { folder, storage, s3, provider, witness }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -86,6 +96,9 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
         command.args(arguments).current_dir(self.folder.path());
         command.env("STORAGE_EMULATOR_HOST", self.storage.url());
+        command.env("AWS_ENDPOINT_URL", self.s3.endpoint()).env("AWS_REGION", "eu-west-1");
+        command.env("AWS_ACCESS_KEY_ID", self.s3.access_key_id());
+        command.env("AWS_SECRET_ACCESS_KEY", self.s3.secret_access_key());
         command.env("XDG_STATE_HOME", self.path("state"));
         command
     }
@@ -135,8 +148,7 @@ impl Place {
     }
 
     /// What is safe now, while no run lives.
-    pub(crate) async fn moment(&mut self) -> Moment {
-        self.copy.update(&self.storage.url()).await;
+    pub(crate) fn moment(&self) -> Moment {
         self.witness.moment(&self.provider.log())
     }
 
@@ -151,29 +163,37 @@ impl Place {
         self.witness.requests(&self.provider.log()).repeats()
     }
 
+    /// What lies in the output now.
+    pub(crate) fn contents(&self) -> Box<dyn Contents> {
+        output_in(&self.storage).now()
+    }
+
+    /// Makes a change as soon as the bucket takes it: it takes one of a name in a second.
+    pub(crate) async fn when_it_may_change<T>(&self, change: impl AsyncFn() -> Result<T, StorageError>) -> T {
+        loop {
+            match change().await {
+                Err(error) if error.kind() == ErrorKind::Unavailable => tokio::task::yield_now().await,
+                changed => return changed.unwrap(),
+            }
+        }
+    }
+
     /// The names of everything below the output.
     pub(crate) async fn names(&self) -> Vec<String> {
         let objects = outside::list(&self.storage.url(), "out/").await;
         objects.into_keys().map(|name| name["out/".len()..].to_owned()).collect()
     }
 
-    /// What is published, after every check of a witness: of the output over time, and that nothing was deleted before the
-    /// receipt was written (T10).
-    pub(crate) async fn finish(mut self) -> Published {
-        self.copy.update(&self.storage.url()).await;
-        let log = self.storage.log();
-        let written = log.iter().position(|entry| entry.object == "out/receipt.json" && entry.applied);
-        let deleted = log.iter().position(|entry| {
-            let own = entry.object.starts_with("out/parts/") || entry.object.starts_with("out/compose/");
-            own && entry.operation == Operation::Delete && entry.applied
-        });
-        assert!(written.is_some(), "nobody wrote a receipt");
-        assert!(deleted.is_none_or(|deleted| Some(deleted) > written), "T10: deleted before the receipt");
-        let published = self.witness.finish();
+    /// What is published, after every check of a witness.
+    pub(crate) async fn finish(self) -> Published {
         self.storage.shutdown().await;
         self.provider.shutdown().await;
-        published
+        self.witness.finish()
     }
+}
+
+fn output_in(storage: &StorageServer) -> Output {
+    Output::Bucket { history: storage.history(), below: "out/".to_owned() }
 }
 
 impl Run {

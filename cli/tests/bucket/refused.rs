@@ -52,12 +52,12 @@ async fn a_compressed_input_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_input_that_is_replaced_or_deleted_under_way_ends_the_job_with_every_line_accounted_for() {
     for replaced in [true, false] {
-        let mut place = Place::new(2_000, 5.0).await;
+        let place = Place::new(2_000, 5.0).await;
         let mut run = place.start(place.run());
         place.answered(700, &mut run).await;
         run.kill();
         run.end().await;
-        place.moment().await;
+        place.moment();
         if replaced {
             outside::put(&place.storage.url(), INPUT, b"{\"prompt_id\":1,\"prompt\":\"another\"}\n").await;
             let said = place.say(place.run()).await.with(65);
@@ -71,5 +71,32 @@ async fn an_input_that_is_replaced_or_deleted_under_way_ends_the_job_with_every_
         let published = place.finish().await;
         assert_eq!(published.count("succeeded") + published.count("cancelled"), 2_000);
         assert!(published.count("succeeded") >= 500, "{:?}", published.outcomes);
+    }
+}
+
+/// What was read by then is answered; the rest is recorded, and the run says once what to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_is_replaced_or_deleted_under_a_run_fails_the_job_with_every_line_accounted_for() {
+    for replaced in [true, false] {
+        let place = Place::new(2_000, 5.0).await;
+        let mut run = place.run();
+        run.env("PENSTOCK_INJECT_WINDOW_LINES", "200");
+        let mut run = place.start(run);
+        place.answered(500, &mut run).await;
+        if replaced {
+            outside::put(&place.storage.url(), INPUT, b"{\"prompt_id\":1,\"prompt\":\"another\"}\n").await;
+        } else {
+            outside::delete(&place.storage.url(), INPUT).await;
+        }
+        let said = run.end().await.with(3);
+        let told = said.stderr.matches("Run the changed file with a new --output").count();
+        assert_eq!(told, 1, "{}", said.stderr);
+        assert!(said.stderr.contains("failed: 2,000 lines"), "{}", said.stderr);
+        place.say(place.penstock(&["verify", "gs://bucket/out"])).await.with(0);
+        let published = place.finish().await;
+        assert_eq!(published.receipt["ending"], "failed");
+        let (succeeded, abandoned) = (published.count("succeeded"), published.count("abandoned"));
+        assert_eq!(succeeded + abandoned, 2_000);
+        assert!(succeeded >= 500 && abandoned >= 500, "{:?}", published.outcomes);
     }
 }

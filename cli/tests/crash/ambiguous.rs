@@ -5,8 +5,10 @@ use penstock_job::Step;
 use rustix::process::Signal;
 
 use crate::{
+    drawn::drawn,
     killed::{expected_code, resume},
     rows::run_all,
+    site::Kind,
     situation::{IN_FLIGHT, Situation, situations, time},
     workplace::{Run, Workplace},
 };
@@ -86,9 +88,9 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-async fn check(row: Row) {
+async fn check(kind: Kind, row: Row) {
     let Row { step, situation, fate } = row;
-    let place = situation.arrange().await;
+    let place = situation.arrange(kind).await;
     let at = format!("{step}:{}", time(step));
     let subject = situation.subject(&place);
     match fate {
@@ -106,7 +108,7 @@ async fn check(row: Row) {
     let bound = IN_FLIGHT * (situation.kills() + 1) + situation.lost();
     let repeated = place.repeated();
     assert!(repeated <= bound, "{repeated} lines were sent again, {bound} may be");
-    place.witness.finish();
+    place.finish().await;
 }
 
 /// The run does not mind.
@@ -148,5 +150,10 @@ async fn succeed(place: &Workplace, Row { step, fate, .. }: Row) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_survives_each_write_whose_fate_is_unknown() {
-    run_all(rows(), check).await;
+    run_all(rows(), |row| check(Kind::Folder, row)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_in_a_bucket_survives_each_write_whose_fate_is_unknown() {
+    run_all(drawn(rows()), |row| check(Kind::Bucket, row)).await;
 }

@@ -4,10 +4,11 @@
 use penstock_job::Step;
 
 use crate::{
+    drawn::drawn,
     rows::run_all,
+    site::Kind,
     situation::{IN_FLIGHT, Situation, situations, time},
-    witness::folder,
-    workplace::{Workplace, lose_scratch},
+    workplace::Workplace,
 };
 
 /// One row.
@@ -40,14 +41,14 @@ fn holds_answers(step: Step) -> bool {
     (Step::Seal..=Step::Drain).contains(&step)
 }
 
-async fn check(row: Row) {
-    let place = row.situation.arrange().await;
+async fn check(kind: Kind, row: Row) {
+    let place = row.situation.arrange(kind).await;
     let rule = format!("{}@{}:{}", row.action, row.step, time(row.step));
     row.situation.subject(&place).inject(&rule).start().is_killed().await;
     let asked = place.witness.requests(&place.server.log()).asked();
     let safe = place.moment();
     if row.scratch_lost {
-        lose_scratch(&place.output());
+        assert!(place.site.lose_scratch());
     }
     resume(&place).await;
     place.assert_nothing_safe_was_asked_since(&safe);
@@ -57,7 +58,7 @@ async fn check(row: Row) {
     }
     let repeated = place.repeated();
     assert!(repeated <= bound, "{repeated} lines were sent again, {bound} may be");
-    place.witness.finish();
+    place.finish().await;
 }
 
 /// Runs the job to its receipt, undisturbed, and says so of its exit code.
@@ -69,7 +70,7 @@ pub(crate) async fn resume(place: &Workplace) {
 
 /// What `penstock run` exits with, by the receipt.
 pub(crate) fn expected_code(place: &Workplace) -> i32 {
-    let receipt = folder::document(&place.output(), "receipt.json");
+    let receipt = place.document("receipt.json");
     match receipt.as_ref().and_then(|receipt| receipt["ending"].as_str()) {
         Some("cancelled" | "expired") => 4,
         Some("completed") => 0,
@@ -79,5 +80,10 @@ pub(crate) fn expected_code(place: &Workplace) -> i32 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_survives_the_end_of_its_process_at_every_step() {
-    run_all(rows(), check).await;
+    run_all(rows(), |row| check(Kind::Folder, row)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_in_a_bucket_survives_the_end_of_its_process_at_every_step() {
+    run_all(drawn(rows()), |row| check(Kind::Bucket, row)).await;
 }

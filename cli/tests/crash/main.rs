@@ -4,19 +4,21 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ambiguous;
+mod drawn;
 mod killed;
 mod rows;
+#[path = "../site/mod.rs"]
+#[expect(dead_code, reason = "the tests of buckets use the rest")]
+mod site;
 mod situation;
 #[path = "../witness/mod.rs"]
+#[expect(dead_code, reason = "the tests of buckets use the rest")]
 mod witness;
 mod workplace;
 mod zombies;
 
-use std::fs;
-
 use rustix::process::Signal;
-use witness::folder::names;
-use workplace::{IN_FLIGHT, Workplace, lose_scratch};
+use workplace::{IN_FLIGHT, Workplace};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_kill_9_nothing_is_lost_and_only_what_was_in_flight_is_sent_again() {
@@ -46,7 +48,7 @@ async fn after_kill_9_and_the_loss_of_the_scratch_folder_nothing_is_lost() {
     place.wait_until_answered(3_000, &mut run).await;
     run.signal(Signal::KILL);
     run.wait().await;
-    lose_scratch(&place.output());
+    assert!(place.site.lose_scratch());
     let safe = place.moment();
     place.start(&[]).ends_with(0).await;
     place.assert_nothing_safe_was_asked_since(&safe);
@@ -63,7 +65,7 @@ async fn after_sigterm_the_run_exits_75_and_no_answered_line_is_sent_again() {
     place.wait_until_answered(300, &mut run).await;
     run.signal(Signal::TERM);
     run.ends_with(75).await;
-    assert!(!place.output().join("receipt.json").exists());
+    assert!(place.document("receipt.json").is_none());
     place.start(&[]).ends_with(0).await;
     assert_eq!(place.repeated(), 0, "every answer came before the drain ended");
     place.witness.finish();
@@ -140,10 +142,10 @@ async fn the_lines_of_a_part_that_is_lost_before_the_receipt_are_sent_again() {
     place.wait_until_answered(300, &mut run).await;
     run.signal(Signal::TERM);
     run.ends_with(75).await;
-    let parts = names(&place.output().join("parts"));
+    let parts = place.site.seen().now().names("parts");
     let lost = format!("parts/{}", parts.first().unwrap());
     place.witness.expect_damage(&lost);
-    fs::remove_file(place.output().join(lost)).unwrap();
+    place.site.delete(&lost).await;
     place.start(&[]).ends_with(0).await;
     assert!(place.repeated() > 0);
     place.witness.finish();

@@ -1,13 +1,12 @@
 //! Which job, brought how far, comes to a step: each step has its row, and a new one does not compile without it.
 
-use std::fs;
-
 use penstock_job::Step;
-use penstock_storage::{ObjectName, Store};
+use penstock_storage::{ErrorKind, ObjectName, Store};
 use serde_json::{Value, json};
 
 use crate::{
-    witness::folder,
+    site::Kind,
+    witness::output,
     workplace::{Launch, Terms, Workplace, invalid, valid},
 };
 
@@ -90,16 +89,21 @@ pub(crate) fn time(step: Step) -> u32 {
 
 impl Situation {
     /// Brings a job there.
-    pub(crate) async fn arrange(self) -> Workplace {
+    pub(crate) async fn arrange(self, kind: Kind) -> Workplace {
         let lines = (0..LINES).map(|line| if line % 15 == 7 { invalid(line) } else { valid(line) }).collect();
         let mut terms = Terms { in_flight: IN_FLIGHT, ..Terms::default() };
         match self {
+            // Until there is a checkpoint, which comes after a second in a folder and two in a bucket.
+            Self::Slow if kind == Kind::Bucket => terms.latency_ms = 600.0,
             Self::Slow => terms.latency_ms = 350.0,
+            Self::Deadline if kind == Kind::Bucket => {
+                (terms.latency_ms, terms.deadline_seconds) = (1_500.0, Some(4));
+            }
             Self::Deadline => (terms.latency_ms, terms.deadline_seconds) = (450.0, Some(1)),
             Self::ManyParts => terms.compose_limit = Some(2),
             Self::Fresh | Self::Succession | Self::Cancel | Self::Damage | Self::Repetition => {}
         }
-        let place = Workplace::of(lines, &terms).await;
+        let place = Workplace::of(kind, lines, &terms).await;
         let kills: &[&str] = match self {
             Self::Fresh | Self::Slow | Self::Deadline => &[],
             // The last of the lines in flight is sent when some answers are appended; these the next run stores first.
@@ -111,7 +115,7 @@ impl Situation {
             place.run(&[]).inject(kill).start().is_killed().await;
         }
         match self {
-            Self::Damage => damage(&place),
+            Self::Damage => damage(&place).await,
             Self::Repetition => repeat(&place).await,
             _ => {}
         }
@@ -139,28 +143,27 @@ impl Situation {
 }
 
 /// Changes a byte of the first listed part.
-fn damage(place: &Workplace) {
-    let state = folder::document(&place.output(), "state.json").unwrap();
+async fn damage(place: &Workplace) {
+    let state = place.document("state.json").unwrap();
     let name = state["parts"][0][0].as_str().unwrap();
     place.witness.expect_damage(name);
-    let path = place.output().join(name);
-    let mut bytes = fs::read(&path).unwrap();
+    let mut bytes = place.site.seen().now().read(name).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    fs::write(path, bytes).unwrap();
+    place.site.overwrite(name, &bytes).await;
 }
 
 /// Lists the records of the first part as two parts, both of which hold its last record but one.
 async fn repeat(place: &Workplace) {
-    let (store, state_name) = (place.store().await, ObjectName::from_static("state.json"));
-    let mut state = folder::document(&place.output(), "state.json").unwrap();
+    let store = place.site.store().await;
+    let mut state = place.document("state.json").unwrap();
     let original = state["parts"][0][0].as_str().unwrap().to_owned();
-    let content = fs::read(place.output().join(&original)).unwrap();
+    let content = place.site.seen().now().read(&original).unwrap();
     let records: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let count = records.len();
     let mut rows = Vec::new();
     for (sequence, records) in [(9_998, &records[..count - 1]), (9_999, &records[count - 2..])] {
-        let name = format!("parts/{:08}-{sequence:08}-r.jsonl", folder::epoch_of(&original));
+        let name = format!("parts/{:08}-{sequence:08}-r.jsonl", output::epoch_of(&original));
         place.witness.expect_damage(&name);
         let content = records.concat();
         let checksum = format!("{:08x}", crc32c::crc32c(&content));
@@ -170,8 +173,25 @@ async fn repeat(place: &Workplace) {
     }
     let parts = state["parts"].as_array_mut().unwrap();
     parts.splice(..1, rows);
+    // That epoch may have made more than one part.
+    parts.sort_by(|one, other| one[0].as_str().cmp(&other[0].as_str()));
     state["outcomes"]["succeeded"] = Value::from(state["outcomes"]["succeeded"].as_u64().unwrap() + 1);
     state["write"] = Value::from(state["write"].as_u64().unwrap() + 1);
-    let generation = store.head(&state_name).await.unwrap().unwrap().generation;
-    store.replace(&state_name, state.to_string().into(), &generation).await.unwrap();
+    replace_state(&*store, &state).await;
+}
+
+/// Puts another state in the place of the one that is there, as soon as the storage takes it: a bucket takes one write of
+/// a name in a second.
+async fn replace_state(store: &dyn Store, state: &Value) {
+    let name = ObjectName::from_static("state.json");
+    let generation = store.head(&name).await.unwrap().unwrap().generation;
+    loop {
+        match store.replace(&name, state.to_string().into(), &generation).await {
+            Err(error) if error.kind() == ErrorKind::Unavailable => tokio::task::yield_now().await,
+            replaced => {
+                replaced.unwrap();
+                return;
+            }
+        }
+    }
 }

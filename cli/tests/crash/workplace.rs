@@ -1,22 +1,18 @@
-//! An input, an output with its witness, a provider double with its log, and runs of the real binary.
+//! A job in a folder or in a bucket, with its witness, a provider double with its log, and runs of the real binary.
 
 use std::{
     fmt::Write as _,
-    fs::{self, File},
+    fs,
     net::Ipv4Addr,
     os::unix::process::ExitStatusExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
 use penstock_executor::injection::land;
 use penstock_simulator::{Distribution, ProviderSettings, Server};
-use penstock_storage::FileStore;
-use rustix::{
-    fs::{FlockOperation, flock},
-    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid},
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
@@ -25,15 +21,19 @@ use tokio::{
     time::timeout,
 };
 
-use crate::witness::{Line, Moment, Witness};
+use crate::{
+    site::{Kind, Site},
+    witness::{Line, Moment, Published, Witness},
+};
 
 /// Requests in flight of every run.
 pub(crate) const IN_FLIGHT: usize = 16;
 /// No run of these tests takes longer.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 pub(crate) struct Workplace {
-    pub(crate) folder: TempDir,
+    folder: TempDir,
+    pub(crate) site: Site,
     pub(crate) server: Server,
     pub(crate) witness: Witness,
     in_flight: usize,
@@ -69,16 +69,16 @@ pub(crate) struct Run {
 }
 
 impl Workplace {
-    /// A job of so many valid lines.
+    /// A job of so many valid lines in a folder.
     pub(crate) async fn new(lines: usize) -> Self {
-        Self::of((0..lines).map(valid).collect(), &Terms::default()).await
+        Self::of(Kind::Folder, (0..lines).map(valid).collect(), &Terms::default()).await
     }
 
     /// A job of these lines, each with its text.
-    pub(crate) async fn of(lines: Vec<(String, Line)>, terms: &Terms) -> Self {
+    pub(crate) async fn of(kind: Kind, lines: Vec<(String, Line)>, terms: &Terms) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (texts, lines): (Vec<String>, Vec<Line>) = lines.into_iter().unzip();
-        fs::write(folder.path().join("input.jsonl"), texts.concat()).unwrap();
+        let site = Site::new(kind, folder.path().to_owned(), texts.concat().as_bytes()).await;
         // A zombie learns at its next checkpoint that it is one.
         let mut limits = "limits:\n  checkpoint_seconds: 1\n".to_owned();
         if let Some(seconds) = terms.deadline_seconds {
@@ -89,16 +89,13 @@ impl Workplace {
         settings.latency.start_ms = Distribution::Constant(terms.latency_ms);
         settings.log.entries_in_memory = 100_000;
         let server = Server::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let witness = Witness::of(&folder.path().join("out"), lines);
-        Self { folder, server, witness, in_flight: terms.in_flight, compose_limit: terms.compose_limit }
+        let witness = Witness::of(site.seen(), lines);
+        Self { folder, site, server, witness, in_flight: terms.in_flight, compose_limit: terms.compose_limit }
     }
 
-    pub(crate) fn output(&self) -> PathBuf {
-        self.folder.path().join("out")
-    }
-
-    pub(crate) fn input(&self) -> PathBuf {
-        self.folder.path().join("input.jsonl")
+    /// A document of the output, if it is there.
+    pub(crate) fn document(&self, name: &str) -> Option<Value> {
+        self.site.seen().document(name)
     }
 
     /// `penstock run`, with these further arguments.
@@ -106,9 +103,9 @@ impl Workplace {
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
         command
             .arg("run")
-            .arg(self.input())
+            .arg(self.site.input())
             .arg("--output")
-            .arg(self.output())
+            .arg(self.site.output())
             .arg("--job")
             .arg(self.folder.path().join("job.yaml"))
             .args(["--provider", "simulated", "--base-url", &self.server.base_url()])
@@ -120,11 +117,12 @@ impl Workplace {
     /// `penstock cancel`.
     pub(crate) fn cancel(&self) -> Launch<'_> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
-        command.arg("cancel").arg(self.output());
+        command.arg("cancel").arg(self.site.output());
         self.launch(command)
     }
 
     fn launch(&self, mut command: Command) -> Launch<'_> {
+        self.site.lead(&mut command);
         if let Some(limit) = self.compose_limit {
             command.env("PENSTOCK_INJECT_COMPOSE_LIMIT", limit.to_string());
         }
@@ -138,12 +136,7 @@ impl Workplace {
 
     /// Lets the write that a run has kept land now; whether it was applied.
     pub(crate) async fn land(&self) -> bool {
-        land(&self.kept(), &self.store().await).await
-    }
-
-    /// The output's storage, to change an object as an operator or a broken disk would.
-    pub(crate) async fn store(&self) -> FileStore {
-        FileStore::open(self.output()).await.unwrap()
+        land(&self.kept(), &*self.site.store().await).await
     }
 
     /// The same, started.
@@ -157,8 +150,8 @@ impl Workplace {
     }
 
     pub(crate) async fn wait_for_file(&self, name: &str, run: &mut Run) {
-        let path = self.output().join(name);
-        self.wait_for(|| path.exists(), run).await;
+        let seen = self.site.seen();
+        self.wait_for(|| seen.now().contains(name), run).await;
     }
 
     async fn wait_for(&self, mut condition: impl FnMut() -> bool, run: &mut Run) {
@@ -178,23 +171,24 @@ impl Workplace {
         loop {
             run.signal(Signal::STOP);
             assert!(run.is_stopped().await, "the run has ended: {}", run.errors());
-            if !self.is_locked() {
+            if !self.site.is_locked() {
                 return;
             }
             run.signal(Signal::CONT);
         }
     }
 
-    /// Whether somebody is within a write of the output.
-    pub(crate) fn is_locked(&self) -> bool {
-        // Before the first write there is no lock.
-        File::open(self.output().join(".penstock/lock"))
-            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
-    }
-
     /// How many requests were sent again.
     pub(crate) fn repeated(&self) -> usize {
         self.witness.requests(&self.server.log()).repeats()
+    }
+
+    /// What is published, when every check of the witness has held.
+    pub(crate) async fn finish(self) -> Published {
+        let Self { site, server, witness, .. } = self;
+        server.shutdown().await;
+        site.close().await;
+        witness.finish()
     }
 
     /// What is safe now.
@@ -294,9 +288,4 @@ pub(crate) fn valid(ordinal: usize) -> (String, Line) {
 pub(crate) fn invalid(ordinal: usize) -> (String, Line) {
     let id = Value::from(10 * ordinal);
     (format!("{{\"prompt_id\":{id},\"prompt\":7}}\n"), Line { id, prompt: String::new(), rejected: true })
-}
-
-/// Removes everything that runs have left on their own machine only.
-pub(crate) fn lose_scratch(output: &Path) {
-    fs::remove_dir_all(output.join(".penstock/scratch")).unwrap();
 }

@@ -5,8 +5,10 @@ use penstock_job::Step;
 use rustix::process::Signal;
 
 use crate::{
+    drawn::drawn,
     killed::{expected_code, resume},
     rows::run_all,
+    site::Kind,
     situation::{Situation, situations, time},
 };
 
@@ -41,9 +43,9 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-async fn check(row: Row) {
+async fn check(kind: Kind, row: Row) {
     for _ in 0..ATTEMPTS {
-        if attempt(row).await {
+        if attempt(kind, row).await {
             return;
         }
     }
@@ -52,12 +54,12 @@ async fn check(row: Row) {
 
 /// `false` when the zombie was stopped within a write. It then holds the lock of the folder, and its successor waits for
 /// it; that is so of a folder alone, and the job protocol has no part in it.
-async fn attempt(Row { step, situation, action, successor_at }: Row) -> bool {
-    let place = situation.arrange().await;
+async fn attempt(kind: Kind, Row { step, situation, action, successor_at }: Row) -> bool {
+    let place = situation.arrange(kind).await;
     let rule = format!("{action}@{step}:{}", time(step));
     let mut zombie = situation.subject(&place).inject(&rule).start();
     assert!(zombie.is_stopped().await, "it does not come to its step: {}", zombie.errors());
-    if place.is_locked() {
+    if place.site.is_locked() {
         return false;
     }
     let mut successor = place.run(&["--take-over"]).inject(successor_at.unwrap_or_default()).start();
@@ -65,7 +67,7 @@ async fn attempt(Row { step, situation, action, successor_at }: Row) -> bool {
     let published = (!waits).then(|| place.witness.published());
     zombie.signal(Signal::CONT);
     let code = zombie.wait().await;
-    let over = place.output().join("receipt.json").exists();
+    let over = place.document("receipt.json").is_some();
     assert!(code == Some(76) || over && code == Some(expected_code(&place)), "{code:?}: {}", zombie.errors());
     if waits {
         successor.signal(Signal::CONT);
@@ -73,12 +75,17 @@ async fn attempt(Row { step, situation, action, successor_at }: Row) -> bool {
     let code = successor.wait().await;
     assert_eq!(code, Some(expected_code(&place)), "{}", successor.errors());
     resume(&place).await;
-    let now = place.witness.finish();
+    let now = place.finish().await;
     assert_eq!(published.unwrap_or_else(|| now.clone()), now);
     true
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_sleeps_at_any_step_and_wakes_after_its_successor_changes_nothing() {
-    run_all(rows(), check).await;
+    run_all(rows(), |row| check(Kind::Folder, row)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_bucket_a_run_that_sleeps_at_any_step_and_wakes_after_its_successor_changes_nothing() {
+    run_all(drawn(rows()), |row| check(Kind::Bucket, row)).await;
 }

@@ -6,7 +6,8 @@
 //! | `plan` | what happens in a round, drawn from the seed. Pure |
 //! | `input` | the lines of a round: odd ids, invalid and blank lines |
 //! | `provider` | how the provider double treats a run |
-//! | `place` | folder, provider double and witness of a round, and its processes |
+//! | `bucket` | how the storage double treats a run |
+//! | `place` | the job of a round in a folder or a bucket, provider double and witness, and its processes |
 //! | `clock` | the wall clock of a round, which jumps |
 //! | `round` | carries a plan out and checks what is left |
 //! | `report` | what was done, and what came of it |
@@ -18,6 +19,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bound;
+mod bucket;
 mod clock;
 mod input;
 mod place;
@@ -25,6 +27,9 @@ mod plan;
 mod provider;
 mod report;
 mod round;
+#[path = "../site/mod.rs"]
+#[expect(dead_code, reason = "the crash tests use the rest")]
+mod site;
 #[path = "../witness/mod.rs"]
 #[expect(dead_code, reason = "its own tests run with the crash tests")]
 mod witness;
@@ -37,10 +42,11 @@ use std::{
 
 use clap::Parser;
 
-use crate::{plan::Plan, report::Report};
+use crate::{plan::Plan, report::Report, site::Kind};
 
-/// Rounds that are done where no time is given, and the seed of three that are short and unlike.
-const FEW: u32 = 3;
+/// Rounds that are done where no time is given, in a folder and in a bucket by turns, and the seed of some that are short
+/// and unlike.
+const FEW: u32 = 5;
 const SEED: u64 = 6;
 
 /// Runs jobs that are killed, paused, overtaken and misled, and accounts for every line.
@@ -55,12 +61,21 @@ struct Arguments {
     /// Only this round of the seed.
     #[arg(long)]
     round: Option<u32>,
+    /// Only rounds in a folder, or only in a bucket of the storage double; both where nothing is said.
+    #[arg(long, value_enum)]
+    place: Option<Kind>,
     /// What `cargo test` passes on: flags of its own harness, and parts of the names of tests.
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     of_cargo: Vec<String>,
 }
 
 impl Arguments {
+    /// Where a round is to be; `None` where that is drawn.
+    fn place_of(&self, number: u32) -> Option<Kind> {
+        let by_turns = if number % 2 == 1 { Kind::Folder } else { Kind::Bucket };
+        self.place.or((self.seconds.is_none() && self.round.is_none()).then_some(by_turns))
+    }
+
     /// Whether the tests that cargo was asked for are others.
     fn is_filtered_out(&self) -> bool {
         let mut names = self.of_cargo.iter().filter(|word| !word.starts_with('-')).peekable();
@@ -87,8 +102,8 @@ async fn main() -> ExitCode {
             break;
         }
         rounds += 1;
-        let plan = Plan::draw(arguments.seed, number);
-        let told = plan.to_string();
+        let plan = Plan::draw(arguments.seed, number, arguments.place_of(number));
+        let (told, kind) = (plan.to_string(), plan.kind);
         let name = format!("penstock-soak-{}-{}-{number}", process::id(), arguments.seed);
         let folder = env::temp_dir().join(name);
         let began = Instant::now();
@@ -99,7 +114,7 @@ async fn main() -> ExitCode {
         } else {
             failures += 1;
             println!(
-                "round {number}: {told}: FAILED; it left {}; to repeat it: make soak SEED={} ROUND={number}",
+                "round {number}: {told}: FAILED; it left {}; to repeat it: make soak SEED={} ROUND={number} PLACE={kind}",
                 folder.display(),
                 arguments.seed
             );

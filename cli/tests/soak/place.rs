@@ -1,4 +1,4 @@
-//! Folder, provider double and witness of a round, and the processes that are started in it, each with a deadline.
+//! The job of a round in a folder or in a bucket, its provider double and witness, and the processes that are started in it, each with a deadline.
 
 use std::{
     fs,
@@ -10,7 +10,6 @@ use std::{
 
 use penstock_executor::injection::land;
 use penstock_simulator::Server;
-use penstock_storage::FileStore;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::{Child, Command},
@@ -20,6 +19,7 @@ use tokio::{
 use crate::{
     plan::{Moment, Plan},
     provider,
+    site::Site,
     witness::Witness,
 };
 
@@ -32,8 +32,10 @@ const LOOK: Duration = Duration::from_millis(1);
 
 pub(crate) struct Place {
     pub(crate) folder: PathBuf,
+    pub(crate) site: Site,
     pub(crate) server: Server,
     pub(crate) witness: Witness,
+    window_lines: usize,
     started: u32,
 }
 
@@ -58,25 +60,20 @@ pub(crate) struct Conditions {
 impl Place {
     pub(crate) async fn new(plan: &mut Plan, folder: PathBuf) -> Self {
         fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("input.jsonl"), &plan.input.text).unwrap();
+        let site = Site::new(plan.kind, folder.clone(), &plan.input.text).await;
         fs::write(folder.join("job.json"), plan.job.to_string()).unwrap();
         let mut settings = provider::calm(plan.seed);
         settings.log.file = Some(folder.join("requests.jsonl"));
         let server = Server::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let witness = Witness::of(&folder.join("out"), std::mem::take(&mut plan.input.lines));
-        Self { folder, server, witness, started: 0 }
-    }
-
-    pub(crate) fn output(&self) -> PathBuf {
-        self.folder.join("out")
+        let witness = Witness::of(site.seen(), std::mem::take(&mut plan.input.lines));
+        Self { folder, site, server, witness, window_lines: plan.window_lines, started: 0 }
     }
 
     /// Lets the writes land that were kept for later; their preconditions may not hold any more.
     pub(crate) async fn land(&self) {
         let kept = (1..=self.started).map(|number| self.kept(number));
         for folder in kept.filter(|folder| folder.join("write.json").exists()) {
-            let store = FileStore::open(&self.output()).await.unwrap();
-            land(&folder, &store).await;
+            land(&folder, &*self.site.store().await).await;
             fs::remove_dir_all(folder).unwrap();
         }
     }
@@ -93,10 +90,9 @@ impl Place {
     /// `penstock run`.
     pub(crate) fn run(&mut self, conditions: &Conditions, more: &[&str]) -> Process {
         let url = self.server.base_url();
-        let (input, job, output) =
-            (self.folder.join("input.jsonl"), self.folder.join("job.json"), self.output());
         let mut command = penstock("run");
-        command.arg(input).arg("--output").arg(output).arg("--job").arg(job);
+        command.arg(self.site.input()).arg("--output").arg(self.site.output());
+        command.arg("--job").arg(self.folder.join("job.json"));
         command.args(["--provider", "simulated", "--base-url", &url]).args(more);
         self.start("run", command, conditions)
     }
@@ -104,7 +100,7 @@ impl Place {
     /// `penstock cancel` or `penstock verify`.
     pub(crate) fn command(&mut self, name: &str, conditions: &Conditions) -> Process {
         let mut command = penstock(name);
-        command.arg(self.output());
+        command.arg(self.site.output());
         self.start(name, command, conditions)
     }
 
@@ -112,8 +108,10 @@ impl Place {
         self.started += 1;
         let name = format!("{:02}-{name}", self.started);
         let said = self.folder.join(&name);
+        self.site.lead(&mut command);
         command.env("PENSTOCK_INJECT_CLOCK", self.clock()).env("PENSTOCK_LOG", "info");
         command.env("PENSTOCK_INJECT_KEPT", self.kept(self.started));
+        command.env("PENSTOCK_INJECT_WINDOW_LINES", self.window_lines.to_string());
         if let Some(rules) = &conditions.rules {
             command.env("PENSTOCK_INJECT", rules);
         }

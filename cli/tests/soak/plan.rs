@@ -4,13 +4,16 @@ use std::{fmt, time::Duration};
 
 use fastrand::Rng;
 use penstock_batchfile::Format;
+use penstock_gcs_double::FaultRule;
 use penstock_job::Step;
 use penstock_simulator::ProviderSettings;
 use serde_json::{Value, json};
 
 use crate::{
+    bucket,
     input::{self, Input},
     provider,
+    site::Kind,
 };
 
 /// Seconds that one request may take.
@@ -23,9 +26,13 @@ const DRAIN_SECONDS: u64 = 3;
 pub(crate) struct Plan {
     /// Draws what is drawn while the round goes on.
     pub(crate) seed: u64,
+    /// Where the job is.
+    pub(crate) kind: Kind,
     pub(crate) format: Format,
     pub(crate) input: Input,
     pub(crate) in_flight: usize,
+    /// Lines that a run reads at once: every job has several windows.
+    pub(crate) window_lines: usize,
     /// The job file.
     pub(crate) job: Value,
     /// Whether the job has a completion window.
@@ -43,6 +50,8 @@ pub(crate) struct Act {
     pub(crate) rate: &'static str,
     /// One storage call in so many goes wrong.
     pub(crate) storage_fault_in: Option<u64>,
+    /// What requests to the bucket meet, where the job is in one.
+    pub(crate) bucket_faults: Vec<FaultRule>,
     pub(crate) deed: Deed,
     pub(crate) aftermath: Aftermath,
 }
@@ -84,8 +93,8 @@ pub(crate) enum Moment {
 }
 
 impl Plan {
-    /// The round of a seed.
-    pub(crate) fn draw(seed: u64, round: u32) -> Self {
+    /// The round of a seed; in the place that is asked for, else in one that is drawn.
+    pub(crate) fn draw(seed: u64, round: u32, kind: Option<Kind>) -> Self {
         let mut random = Rng::with_seed(seed);
         for _ in 0..round {
             random = random.fork();
@@ -115,7 +124,16 @@ impl Plan {
             acts[at].deed = Deed::Cancel(Moment::draw(&mut random, count));
         }
         let (clock_steps, seed) = (random.bool(), random.u64(..));
-        Self { seed, format, input, in_flight, job, may_expire, clock_steps, acts }
+        // Drawn last, so that a round of a folder stays what it was.
+        let drawn = random.choice([Kind::Folder, Kind::Bucket]).unwrap();
+        let kind = kind.unwrap_or(drawn);
+        let window_lines = random.usize(count / 8..=count).max(1);
+        if kind == Kind::Bucket {
+            for act in &mut acts {
+                act.bucket_faults = bucket::faults(&mut random);
+            }
+        }
+        Self { seed, kind, format, input, in_flight, window_lines, job, may_expire, clock_steps, acts }
     }
 }
 
@@ -144,6 +162,7 @@ impl Act {
             },
             rate: if random.u8(0..8) == 0 { "aimd" } else { "fixed" },
             storage_fault_in: (random.u8(0..3) == 0).then(|| random.u64(4..100)),
+            bucket_faults: Vec::new(),
             deed,
             aftermath,
         }
@@ -185,7 +204,10 @@ impl fmt::Display for Plan {
             self.format.as_str(),
             self.in_flight
         )?;
-        for (holds, word) in [(self.may_expire, "deadline"), (self.clock_steps, "clock steps")] {
+        let bucket = self.kind == Kind::Bucket;
+        for (holds, word) in
+            [(bucket, "in a bucket"), (self.may_expire, "deadline"), (self.clock_steps, "clock steps")]
+        {
             if holds {
                 write!(formatter, ", {word}")?;
             }
@@ -210,6 +232,9 @@ impl fmt::Display for Act {
         }
         if let Some(one_in) = self.storage_fault_in {
             write!(formatter, " + storage 1/{one_in}")?;
+        }
+        if !self.bucket_faults.is_empty() {
+            write!(formatter, " + {} bucket faults", self.bucket_faults.len())?;
         }
         match self.aftermath {
             Aftermath::None => Ok(()),

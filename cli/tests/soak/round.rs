@@ -13,7 +13,7 @@ use crate::{
     plan::{Act, Aftermath, Deed, Moment, Plan},
     provider,
     report::Report,
-    witness::{self, folder},
+    witness::{self, output},
 };
 
 /// How long a run that should leave is awaited before it is killed.
@@ -62,6 +62,7 @@ struct Round {
 impl Round {
     async fn act(&mut self, act: Act) {
         self.place.server.update(act.provider.clone()).unwrap();
+        self.place.site.set_faults(act.bucket_faults.clone());
         match &act.deed {
             Deed::Kill(at) => {
                 let mut run = self.start(&act, None, &[]);
@@ -99,8 +100,9 @@ impl Round {
             }
             Deed::Cancel(at) => self.cancel(&act, *at).await,
         }
+        self.place.site.set_faults(Vec::new());
         self.look_back();
-        self.aftermath(act.aftermath);
+        self.aftermath(act.aftermath).await;
     }
 
     fn start(&mut self, act: &Act, rules: Option<&str>, more: &[&str]) -> Process {
@@ -130,7 +132,8 @@ impl Round {
         let mut allowed = vec![0];
         allowed.extend(self.may_end.then_some(4));
         // Storage that does not answer for a claim, or while the folder is opened.
-        allowed.extend(act.storage_fault_in.is_some().then_some(69));
+        let troubled = act.storage_fault_in.is_some() || !act.bucket_faults.is_empty();
+        allowed.extend(troubled.then_some(69));
         allowed.extend(more);
         let code = process.end(&allowed).await;
         if code.is_none() {
@@ -224,49 +227,46 @@ impl Round {
         self.safe.push(self.place.witness.moment(&log));
     }
 
-    fn aftermath(&mut self, aftermath: Aftermath) {
+    async fn aftermath(&mut self, aftermath: Aftermath) {
         match aftermath {
             Aftermath::None => {}
             Aftermath::LoseScratch => {
-                let folder = self.place.output().join(".penstock/scratch");
-                if folder.exists() {
-                    fs::remove_dir_all(folder).unwrap();
+                if self.place.site.lose_scratch() {
                     self.bound.scratch_lost();
                     self.report.scratch_lost += 1;
                 }
             }
-            Aftermath::DeletePart | Aftermath::DamagePart => self.lose_part(aftermath),
+            Aftermath::DeletePart | Aftermath::DamagePart => self.lose_part(aftermath).await,
         }
     }
 
     /// Damages a part. What is decided can only be published as it is: then the parts are left alone.
-    fn lose_part(&mut self, how: Aftermath) {
-        let state = folder::document(&self.place.output(), "state.json");
-        let parts = folder::names(&self.place.output().join("parts"));
+    async fn lose_part(&mut self, how: Aftermath) {
+        let contents = self.place.site.seen().now();
+        let state = output::document(&*contents, "state.json");
         let running = state.as_ref().is_some_and(|state| state["phase"] == "running");
-        let Some(part) = self.random.choice(parts).filter(|_| running) else { return };
+        let Some(part) = self.random.choice(contents.names("parts")).filter(|_| running) else { return };
         let name = format!("parts/{part}");
-        let path = self.place.output().join(&name);
-        let mut bytes = fs::read(&path).unwrap();
+        let mut bytes = contents.read(&name).unwrap();
         self.place.witness.expect_damage(&name);
         self.safe.clear();
         self.bound.part_lost(bytes.split(|byte| *byte == b'\n').count() as u64);
         self.report.parts_lost += 1;
         if how == Aftermath::DeletePart {
-            return fs::remove_file(path).unwrap();
+            return self.place.site.delete(&name).await;
         }
         let at = self.random.usize(0..bytes.len());
-        if state.is_some_and(|state| folder::listed(&state).contains_key(&name)) {
+        if state.is_some_and(|state| output::listed(&state).contains_key(&name)) {
             bytes[at] ^= 1;
         } else {
             // No checksum of it is recorded yet, so only what is not whole can be noticed.
             bytes.truncate(at);
         }
-        fs::write(path, bytes).unwrap();
+        self.place.site.overwrite(&name, &bytes).await;
     }
 
     fn receipt(&self) -> Option<Value> {
-        folder::document(&self.place.output(), "receipt.json")
+        self.place.site.seen().document("receipt.json")
     }
 
     /// An undisturbed run, and every check.
@@ -297,9 +297,10 @@ impl Round {
         self.report.allowed = self.bound.lines(&log);
         let Report { repeats, allowed, .. } = self.report;
         assert!(repeats <= allowed, "{repeats} requests were sent again, {allowed} at most may be");
-        let Place { witness, server, folder, .. } = self.place;
+        let Place { witness, server, site, folder, .. } = self.place;
         assert_eq!(witness.finish(), published, "T1: what is published has changed");
         server.shutdown().await;
+        site.close().await;
         fs::remove_dir_all(folder).unwrap();
         self.report
     }

@@ -1,30 +1,29 @@
-//! The checks of the job protocol from outside: what lies in the output folder, what the provider double was asked, and
+//! The checks of the job protocol from outside: what lies in the output, what the provider double was asked, and
 //! how both changed while a test went on. Nothing here uses Penstock's own readers or counters.
 //!
 //! | check | where |
 //! |---|---|
 //! | T1, T2: what is published is what the receipt says, and each line is there once under its own id | `published` |
 //! | T3, T4: what the states of one job may say one after another | `history` |
-//! | T3 (the listed parts), T9, T10: what may lie in the folder at which time | `watcher` |
+//! | T3 (the listed parts), T9, T10: what may lie in the output at which time | `judge`, told by `watcher` |
 //! | T5, T6: what may be asked of the provider again | `requests` |
 //!
 //! T7, T8, T11 and T12 are scenarios, whose tests end with these checks. T13 is a measure, and belongs to the benchmarks.
 
-pub(crate) mod folder;
 mod history;
+mod judge;
+pub(crate) mod output;
 mod published;
 mod requests;
 mod watcher;
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs};
 
 use penstock_simulator::LogEntry;
 use serde_json::Value;
 
+use judge::Damaged;
+pub(crate) use output::{Contents, Output};
 pub(crate) use published::Published;
 pub(crate) use requests::Requests;
 use watcher::Watcher;
@@ -43,8 +42,9 @@ pub(crate) struct Line {
 /// Looks on while a job runs, dies and is resumed.
 #[derive(Debug)]
 pub(crate) struct Witness {
-    output: PathBuf,
+    output: Output,
     lines: Vec<Line>,
+    damaged: Damaged,
     watcher: Watcher,
 }
 
@@ -58,20 +58,24 @@ pub(crate) struct Moment {
 }
 
 impl Witness {
-    /// Begins to watch a folder, which need not exist yet. `lines` are the input's lines that are not blank.
-    pub(crate) fn of(output: &Path, lines: Vec<Line>) -> Self {
-        fs::create_dir_all(output).unwrap();
-        Self { output: output.to_owned(), lines, watcher: Watcher::start(output) }
+    /// Begins to watch an output, in which nothing need be yet. `lines` are the input's lines that are not blank.
+    pub(crate) fn of(output: Output, lines: Vec<Line>) -> Self {
+        if let Output::Folder(folder) = &output {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let damaged = Damaged::default();
+        let watcher = Watcher::start(&output, damaged.clone());
+        Self { output, lines, damaged, watcher }
     }
 
     /// The test is about to damage or delete an object itself.
     pub(crate) fn expect_damage(&self, name: &str) {
-        self.watcher.expect_damage(name);
+        self.damaged.add(name);
     }
 
     /// What is safe now, while no executor lives: no later request may be for one of these lines (T5).
     pub(crate) fn moment(&self, log: &[LogEntry]) -> Moment {
-        Moment { requests: log.len(), held: folder::held(&self.output, &self.watcher.damaged()) }
+        Moment { requests: log.len(), held: output::held(&*self.output.now(), &self.damaged.names()) }
     }
 
     /// Which requests were for which line.
@@ -81,15 +85,22 @@ impl Witness {
 
     /// T1 and T2, now.
     pub(crate) fn published(&self) -> Published {
-        published::check(&self.output, &self.lines)
-            .unwrap_or_else(|problem| panic!("{}: {problem}", self.output.display()))
+        published_now(&self.output, &self.lines)
+    }
+
+    /// The same of an output that nobody has watched.
+    pub(crate) fn published_in(&self, contents: &dyn Contents) -> Published {
+        published::check(contents, &self.lines).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
     /// Ends the watch; every check over time must have held, and what is published must still be there.
     pub(crate) fn finish(self) -> Published {
         let problems = self.watcher.finish();
-        assert!(problems.is_empty(), "{}: {}", self.output.display(), problems.join("; "));
-        published::check(&self.output, &self.lines)
-            .unwrap_or_else(|problem| panic!("{}: {problem}", self.output.display()))
+        assert!(problems.is_empty(), "{}: {}", self.output, problems.join("; "));
+        published_now(&self.output, &self.lines)
     }
+}
+
+fn published_now(output: &Output, lines: &[Line]) -> Published {
+    published::check(&*output.now(), lines).unwrap_or_else(|problem| panic!("{output}: {problem}"))
 }

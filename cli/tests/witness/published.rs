@@ -1,11 +1,14 @@
 //! What is published (T1 and T2): the receipt's files are what it says, and each line is in them once, under its own id.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Line, folder};
+use super::{
+    Line,
+    output::{self, Contents},
+};
 
 /// A receipt and everything it names.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,13 +26,13 @@ impl Published {
 }
 
 /// Reads everything that is published.
-pub(super) fn check(output: &Path, lines: &[Line]) -> Result<Published, String> {
-    let receipt = folder::document(output, "receipt.json").ok_or("T1: there is no receipt")?;
+pub(super) fn check(contents: &dyn Contents, lines: &[Line]) -> Result<Published, String> {
+    let receipt = output::document(contents, "receipt.json").ok_or("T1: there is no receipt")?;
     let mut ids: BTreeMap<u64, Value> = BTreeMap::new();
     let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
     for named in receipt["outputs"].as_array().unwrap() {
         let name = named["name"].as_str().unwrap();
-        let records = object(output, name, named).map_err(|problem| format!("T1: {name}: {problem}"))?;
+        let records = object(contents, name, named).map_err(|problem| format!("T1: {name}: {problem}"))?;
         if named["lines"] != records.len() as u64 {
             return Err(format!("T2: {name} has {} records, not {}", records.len(), named["lines"]));
         }
@@ -69,22 +72,22 @@ pub(super) fn check(output: &Path, lines: &[Line]) -> Result<Published, String> 
 }
 
 /// The records of one published file, which is what the receipt says.
-fn object(output: &Path, name: &str, named: &Value) -> Result<Vec<folder::Record>, String> {
-    let bytes = folder::read(&output.join(name)).ok_or("it is not there")?;
+fn object(contents: &dyn Contents, name: &str, named: &Value) -> Result<Vec<output::Record>, String> {
+    let bytes = contents.read(name).ok_or("it is not there")?;
     let mut sha256 = String::new();
     for byte in Sha256::digest(&bytes) {
         write!(sha256, "{byte:02x}").unwrap();
     }
-    let kept = folder::document(output, &format!(".penstock/{name}.meta")).ok_or("it has no generation")?;
+    let generation = contents.generation(name).ok_or("it has no generation")?;
     for (what, said, found) in [
         ("size", &named["size_bytes"], Value::from(bytes.len())),
         ("CRC32C", &named["crc32c"], Value::from(format!("{:08x}", crc32c::crc32c(&bytes)))),
         ("SHA-256", &named["sha256"], Value::from(sha256)),
-        ("generation", &named["generation"], Value::from(kept["generation"].to_string())),
+        ("generation", &named["generation"], Value::from(generation)),
     ] {
         if *said != found {
             return Err(format!("its {what} is {found}, the receipt says {said}"));
         }
     }
-    folder::records(&bytes)
+    output::records(&bytes)
 }

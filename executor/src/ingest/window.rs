@@ -63,7 +63,11 @@ struct Contents {
 
 impl WindowBuilder {
     pub(super) fn new(ingest: &Ingest, start: Position) -> io::Result<Self> {
-        Self::within(Bounds { lines: LINES, bytes: BYTES }, ingest, start)
+        #[cfg(not(feature = "fault-injection"))]
+        let lines = LINES;
+        #[cfg(feature = "fault-injection")]
+        let lines = crate::injection::window_lines().unwrap_or(LINES);
+        Self::within(Bounds { lines, bytes: BYTES }, ingest, start)
     }
 
     fn within(bounds: Bounds, ingest: &Ingest, start: Position) -> io::Result<Self> {

@@ -16,7 +16,7 @@ mod undirected;
 use std::{collections::BTreeMap, fs};
 
 use serde_json::json;
-use witness::folder::names;
+use witness::Contents;
 
 use pod::{LINES, Pod};
 
@@ -71,7 +71,7 @@ async fn another_job_over_the_same_output_is_refused_and_the_same_one_sends_noth
     assert_eq!(pod.execute("model", &[], "kill@send:12").await, KILLED);
     let files = || -> BTreeMap<String, Vec<u8>> {
         let named = |name: String| Some((name.clone(), fs::read(pod.output().join(name)).ok()?));
-        names(&pod.output()).into_iter().filter_map(named).collect()
+        pod.output().names("").into_iter().filter_map(named).collect()
     };
     let before = files();
     assert_eq!(pod.execute("another", &[], "").await, 65);

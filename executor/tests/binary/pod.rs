@@ -23,7 +23,7 @@ use tempfile::TempDir;
 use tokio::{task::spawn_blocking, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::witness::{Line, Witness};
+use crate::witness::{Line, Output, Witness};
 
 /// Lines of each job.
 pub(crate) const LINES: u64 = 30;
@@ -62,7 +62,7 @@ impl Pod {
         settings.latency.start_ms = Distribution::Constant(milliseconds);
         settings.log.entries_in_memory = 10_000;
         let server = Server::start(settings, (Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let witness = Witness::of(&folder.path().join("out"), lines);
+        let witness = Witness::of(Output::Folder(folder.path().join("out")), lines);
         let pod = Self { folder, server, witness };
         pod.validate().await;
         pod

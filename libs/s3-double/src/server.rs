@@ -139,6 +139,15 @@ impl S3Double {
         contents.unwrap_or_default()
     }
 
+    /// The `ETag` of an object as answers name it, without its quotation marks; `None` where there is no such object.
+    pub fn e_tag(&self, bucket: &str, key: &str) -> Option<String> {
+        let e_tag = self
+            .shared
+            .service
+            .with(bucket, |bucket| Ok(bucket.objects().get(key).map(|object| object.e_tag.clone())));
+        e_tag.ok().flatten()
+    }
+
     /// How many uploads in parts were begun in a bucket and neither completed nor aborted.
     pub fn unfinished_uploads(&self, bucket: &str) -> usize {
         self.shared.service.with(bucket, |bucket| Ok(bucket.unfinished_uploads())).unwrap_or_default()

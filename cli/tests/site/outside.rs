@@ -1,13 +1,8 @@
 //! The bucket as anybody sees it who speaks its REST interface: nothing here uses Penstock's own client.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -68,13 +63,6 @@ pub(crate) async fn delete(url: &str, name: &str) {
     assert_eq!(status, 204, "{}", String::from_utf8_lossy(&answer));
 }
 
-async fn get(url: &str, name: &str) -> Vec<u8> {
-    let path = format!("/storage/v1/b/{BUCKET}/o/{}?alt=media", encoded(name));
-    let (status, content) = ask(url, "GET", &path, b"").await;
-    assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&content));
-    content
-}
-
 /// The objects whose names begin with `prefix`, and the generation of each.
 pub(crate) async fn list(url: &str, prefix: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -93,67 +81,5 @@ pub(crate) async fn list(url: &str, prefix: &str) -> BTreeMap<String, String> {
             Some(next) => page = Some(next.to_owned()),
             None => return found,
         }
-    }
-}
-
-/// A copy of what is below `out/` as files, with the generation of each where a folder has it, for a witness of folders.
-#[derive(Debug)]
-pub(crate) struct Copy {
-    pub(crate) folder: PathBuf,
-    /// The generations of what was copied.
-    copied: BTreeMap<String, String>,
-}
-
-impl Copy {
-    pub(crate) fn into(folder: PathBuf) -> Self {
-        Self { folder, copied: BTreeMap::new() }
-    }
-
-    /// Takes over what has changed, while no run lives. A state comes after the parts that it lists or the receipt after
-    /// which they are gone, as a witness that looks on all the time would see it.
-    pub(crate) async fn update(&mut self, url: &str) {
-        let objects: BTreeMap<_, _> = list(url, "out/")
-            .await
-            .into_iter()
-            .map(|(name, generation)| (name["out/".len()..].to_owned(), generation))
-            .collect();
-        let mut changed: Vec<_> =
-            objects.iter().filter(|(name, generation)| self.copied.get(*name) != Some(*generation)).collect();
-        changed.sort_by_key(|(name, _)| {
-            ["receipt.json", "state.json", "results_final.jsonl", "errors.jsonl"]
-                .iter()
-                .position(|last| last == name)
-        });
-        for (name, generation) in changed {
-            let number: u64 = generation.parse().unwrap();
-            self.write(
-                &format!(".penstock/{name}.meta"),
-                json!({"generation": number}).to_string().as_bytes(),
-            );
-            self.write(name, &get(url, &format!("out/{name}")).await);
-        }
-        for gone in self.copied.keys().filter(|name| !objects.contains_key(*name)) {
-            fs::remove_file(self.folder.join(gone)).unwrap();
-        }
-        self.copied = objects;
-    }
-
-    /// Whole or not at all, as a witness of folders expects it.
-    fn write(&self, name: &str, content: &[u8]) {
-        let path = self.folder.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let temporary = self.folder.join(".penstock/copying");
-        fs::create_dir_all(temporary.parent().unwrap()).unwrap();
-        fs::write(&temporary, content).unwrap();
-        if ["state.json", "validation.json"].contains(&name) || name.starts_with(".penstock/") {
-            fs::rename(&temporary, &path).unwrap();
-        } else {
-            fs::hard_link(&temporary, &path).unwrap();
-            fs::remove_file(&temporary).unwrap();
-        }
-    }
-
-    pub(crate) fn root(&self) -> &Path {
-        &self.folder
     }
 }
