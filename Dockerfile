@@ -2,6 +2,6 @@
 # package to patch. The build context is a folder with these files; e2e/src/cluster/images.rs makes one.
 FROM scratch
 COPY ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY penstock /usr/bin/penstock
+COPY penstock penstock-operator penstock-executor /
 USER 65532:65532
-ENTRYPOINT ["/usr/bin/penstock"]
+ENTRYPOINT ["/penstock"]

@@ -17,6 +17,9 @@ pub const PAUSE: &str = "localhost/penstock-pause:e2e";
 /// The image of Penstock.
 pub const PENSTOCK: &str = "localhost/penstock:e2e";
 
+/// The programs in it, each of a package of this repository that is called like it.
+const PROGRAMS: [&str; 3] = ["penstock", "penstock-operator", "penstock-executor"];
+
 /// What Debian puts the certificate authorities of the web into.
 const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
@@ -54,17 +57,9 @@ async fn penstock(layout: &Layout) -> Result<PathBuf, ImageError> {
     let folder = repository().join("target");
     eprintln!("building the image of penstock: the first time takes minutes");
     Program::new("cargo")
-        .arguments([
-            "build",
-            "--quiet",
-            "--locked",
-            "--package",
-            "penstock",
-            "--target",
-            &target,
-            "--target-dir",
-        ])
+        .arguments(["build", "--quiet", "--locked", "--bins", "--target", &target, "--target-dir"])
         .argument(&folder)
+        .arguments(PROGRAMS.iter().flat_map(|program| ["--package", program]))
         // A target that is named keeps these flags from what runs at build time, which cannot be static.
         .variable("RUSTFLAGS", "-C target-feature=+crt-static")
         .inside(repository())
@@ -74,9 +69,11 @@ async fn penstock(layout: &Layout) -> Result<PathBuf, ImageError> {
     let context = layout.image("penstock");
     files::copy(&repository().join("Dockerfile"), &context.join("Dockerfile"))?;
     files::copy(Path::new(AUTHORITIES), &context.join("ca-certificates.crt"))?;
-    let built = folder.join(target).join("debug/penstock");
-    let strip = Program::new("strip").arguments(["--strip-debug", "-o"]);
-    strip.arguments([context.join("penstock"), built]).run().await?;
+    let built = folder.join(target).join("debug");
+    for program in PROGRAMS {
+        let strip = Program::new("strip").arguments(["--strip-debug", "-o"]);
+        strip.arguments([context.join(program), built.join(program)]).run().await?;
+    }
     pack(layout, &context, PENSTOCK, "penstock.tar").await
 }
 

@@ -6,6 +6,7 @@
 //! | `place` | the cluster and the namespace of a scenario |
 //! | `doubles` | provider and bucket of a scenario: started, filled, read |
 //! | `witness` | what must hold after each of them, seen from outside |
+//! | `batch_jobs` | a BatchJob and the operator: completed, applied again, cancelled, with its executor killed |
 //! | `runs` | a job as a `batch/v1` Job, without an operator: whole, with its pod deleted, with its node drained |
 //! | `zombie` | a node whose kubelet is frozen while its pod goes on |
 //!
@@ -15,6 +16,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a scenario fails by panicking")]
 
+mod batch_jobs;
 mod doubles;
 mod place;
 mod runs;
@@ -101,6 +103,8 @@ async fn main() -> ExitCode {
     let together = [
         suite.start("a-job-runs-to-its-end", runs::whole),
         suite.start("a-deleted-pod-is-replaced", runs::pod_deleted),
+        suite.start("a-batchjob-applied-twice-asks-once", batch_jobs::applied_twice),
+        suite.start("a-batchjob-is-cancelled", batch_jobs::cancelled),
     ];
     for started in together {
         suite.end(started).await;
@@ -108,10 +112,14 @@ async fn main() -> ExitCode {
     let drained = suite.start("a-node-is-drained", runs::drained);
     suite.end(drained).await;
     if suite.cluster.is_ours() {
+        let killed = suite.start("an-executor-is-killed", batch_jobs::executor_killed);
+        suite.end(killed).await;
         let zombie = suite.start("a-zombie-publishes-nothing", zombie::frozen_kubelet);
         suite.end(zombie).await;
     } else {
-        println!("a-zombie-publishes-nothing: left out: only a kubelet of `make cluster-up` can be frozen");
+        println!(
+            "left out: an-executor-is-killed, a-zombie-publishes-nothing: their processes are not of this machine"
+        );
     }
     if suite.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -73,8 +73,11 @@ impl Namespace {
 
     /// Removes it with all that is in it.
     pub(crate) async fn remove(cluster: &Cluster, name: &str) {
-        let delete = ["delete", "namespace", name, "--ignore-not-found"];
-        cluster.kubectl().arguments(delete).within(PATIENCE).run().await.unwrap();
+        let of_operator = format!("penstock-operator-{name}");
+        for [kind, name] in [["clusterrole,clusterrolebinding", &of_operator], ["namespace", name]] {
+            let delete = ["delete", kind, name, "--ignore-not-found"];
+            cluster.kubectl().arguments(delete).within(PATIENCE).run().await.unwrap();
+        }
     }
 
     /// kubectl in this namespace.
@@ -92,10 +95,10 @@ impl Namespace {
         command
     }
 
-    /// Applies a manifest of `e2e/manifests`, with the image of this suite.
+    /// Applies a manifest of `e2e/manifests`, with the image of this suite, for this namespace.
     pub(crate) async fn apply(&self, manifest: &str) {
         let path: PathBuf = repository().join("e2e/manifests").join(manifest);
-        let mut text = files::read(&path).unwrap();
+        let mut text = files::read(&path).unwrap().replace("${NAMESPACE}", self.name);
         if self.cluster.image != IMAGE {
             text = text
                 .replace(IMAGE, &self.cluster.image)

@@ -59,34 +59,66 @@ impl Testimony {
 pub(crate) async fn conserved(namespace: &Namespace, doubles: &Doubles, lines: usize) -> Testimony {
     let testimony = Testimony::of_provider(namespace).await;
     assert_eq!(testimony.answered.len(), lines, "each line was answered");
+    assert_eq!(ids(doubles, "results_final.jsonl").await, (0..lines as u64).collect());
+    assert_eq!(doubles.published("errors.jsonl").await, None);
+    let receipt = receipt(doubles, "completed").await;
+    assert_eq!(receipt["outcomes"]["succeeded"], lines, "{receipt:#}");
+    published_once(namespace, &["results_final.jsonl", "receipt.json"]).await;
+    verified(namespace).await;
+    testimony
+}
 
-    let results = doubles.published("results_final.jsonl").await.expect("results are published");
+/// The same for a job that was cancelled: every line has one record, and those that were answered have their answer.
+pub(crate) async fn conserved_when_cancelled(
+    namespace: &Namespace,
+    doubles: &Doubles,
+    lines: usize,
+) -> Testimony {
+    let testimony = Testimony::of_provider(namespace).await;
+    let (succeeded, undone) = (ids(doubles, "results_final.jsonl").await, ids(doubles, "errors.jsonl").await);
+    assert_eq!(succeeded.union(&undone).copied().collect::<BTreeSet<_>>(), (0..lines as u64).collect());
+    assert_eq!(succeeded.len() + undone.len(), lines, "no line has two records");
+    let receipt = receipt(doubles, "cancelled").await;
+    assert_eq!(receipt["outcomes"]["succeeded"], succeeded.len(), "{receipt:#}");
+    assert_eq!(receipt["outcomes"]["cancelled"], undone.len(), "{receipt:#}");
+    assert_eq!(testimony.answered.len(), succeeded.len(), "what was answered is published");
+    published_once(namespace, &["results_final.jsonl", "errors.jsonl", "receipt.json"]).await;
+    verified(namespace).await;
+    testimony
+}
+
+/// The ids of the records of a published file, each of which stands there once.
+async fn ids(doubles: &Doubles, name: &str) -> BTreeSet<u64> {
+    let content = doubles.published(name).await.unwrap_or_else(|| panic!("{name} is published"));
     let mut ids = BTreeSet::new();
-    for line in results.lines() {
+    for line in content.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
         let id = record["prompt_id"].as_u64().unwrap();
-        assert!(ids.insert(id), "line {id} has two records");
+        assert!(ids.insert(id), "line {id} has two records in {name}");
     }
-    assert_eq!(ids.into_iter().collect::<Vec<_>>(), (0..lines as u64).collect::<Vec<_>>());
-    assert_eq!(doubles.published("errors.jsonl").await, None);
+    ids
+}
 
+async fn receipt(doubles: &Doubles, ending: &str) -> Value {
     let receipt = doubles.published("receipt.json").await.expect("a receipt is there");
     let receipt: Value = serde_json::from_str(&receipt).unwrap();
-    assert_eq!(receipt["ending"], "completed", "{receipt:#}");
-    assert_eq!(receipt["outcomes"]["succeeded"], lines, "{receipt:#}");
+    assert_eq!(receipt["ending"], ending, "{receipt:#}");
+    receipt
+}
 
+/// No published object was written over.
+async fn published_once(namespace: &Namespace, names: &[&str]) {
     let writes = log(namespace, "deployment/storage").await;
-    for name in ["out/results_final.jsonl", "out/receipt.json"] {
+    for name in names {
+        let object = format!("out/{name}");
         let made = |entry: &&Value| {
             let operation = entry["operation"].as_str();
-            entry["object"] == name
+            entry["object"] == *object
                 && entry["applied"] == true
                 && matches!(operation, Some("write" | "compose"))
         };
         assert_eq!(writes.iter().filter(made).count(), 1, "{name} was written once");
     }
-    verified(namespace).await;
-    testimony
 }
 
 /// Lets Penstock derive the receipt again, from the bucket alone.

@@ -1,0 +1,93 @@
+//! A BatchJob and the operator: applied and completed, applied again, cancelled, and with its executor killed.
+
+use std::time::Duration;
+
+use penstock_e2e::{
+    cluster::node,
+    files,
+    layout::{Layout, NODES, repository},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::{
+    doubles::{Doubles, answered},
+    place::{Namespace, PATIENCE},
+    witness::{Testimony, conserved, conserved_when_cancelled},
+};
+
+/// How long a job of some hundred lines may take, a lost pod and the Job controller's ten seconds included.
+const JOB: Duration = Duration::from_mins(4);
+
+pub(crate) async fn applied_twice(namespace: Namespace) -> String {
+    let lines = 200;
+    let doubles = started(&namespace, lines).await;
+    ended(&namespace, "condition=Succeeded").await;
+    let first = conserved(&namespace, &doubles, lines).await;
+    assert_eq!(first.requests(), lines, "nothing is asked twice");
+    namespace.kubectl(["delete", "batchjob/run"]).within(PATIENCE).run().await.unwrap();
+    namespace.apply("batchjob.yaml").await;
+    ended(&namespace, "condition=Succeeded").await;
+    let again = Testimony::of_provider(&namespace).await;
+    assert_eq!(again.requests(), first.requests(), "a job that is done asks nothing");
+    told(lines, &again)
+}
+
+pub(crate) async fn cancelled(namespace: Namespace) -> String {
+    let lines = 2000;
+    let doubles = started(&namespace, lines).await;
+    answered(&namespace, 100).await;
+    let cancel = ["patch", "batchjob/run", "--type=merge", r#"--patch={"spec":{"cancel":true}}"#];
+    namespace.kubectl(cancel).run().await.unwrap();
+    ended(&namespace, "jsonpath={.status.state}=Cancelled").await;
+    let testimony = conserved_when_cancelled(&namespace, &doubles, lines).await;
+    assert!(testimony.requests() < lines, "a cancelled job stops asking");
+    told(lines, &testimony)
+}
+
+pub(crate) async fn executor_killed(namespace: Namespace) -> String {
+    let lines = 800;
+    let doubles = started(&namespace, lines).await;
+    answered(&namespace, lines / 4).await;
+    let pod = namespace.running_pod(&[], PATIENCE).await;
+    kill_process(process(&pod), Signal::KILL).unwrap();
+    ended(&namespace, "condition=Succeeded").await;
+    let testimony = conserved(&namespace, &doubles, lines).await;
+    told(lines, &testimony)
+}
+
+/// The doubles, the operator and the job.
+async fn started(namespace: &Namespace, lines: usize) -> Doubles {
+    let kinds = repository().join("crds/yaml");
+    let apply = ["apply", "--server-side", "--force-conflicts", "--filename"];
+    namespace.cluster.kubectl().arguments(apply).argument(kinds).run().await.unwrap();
+    let doubles = Doubles::start(namespace, lines).await;
+    namespace.apply("operator.yaml").await;
+    let ready = ["rollout", "status", "deployment/penstock-operator", "--timeout=110s"];
+    namespace.kubectl(ready).within(PATIENCE).run().await.unwrap();
+    namespace.apply("batchjob.yaml").await;
+    doubles
+}
+
+async fn ended(namespace: &Namespace, condition: &str) {
+    let (condition, limit) = (format!("--for={condition}"), format!("--timeout={}s", JOB.as_secs()));
+    let wait = ["wait", "batchjob/run", &condition, &limit];
+    namespace.kubectl(wait).within(JOB + PATIENCE).run().await.unwrap();
+}
+
+/// The process of a pod's one container, on this machine.
+fn process(pod: &Value) -> Pid {
+    let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap();
+    let id = id.trim_start_matches("containerd://");
+    let on =
+        NODES.iter().find(|node| pod["spec"]["nodeName"] == node.name).expect("it runs on a node of ours");
+    let status = files::read(&node::container_status(&Layout::of_this_repository(), *on, id)).unwrap();
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let pid = status["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+    pid.and_then(Pid::from_raw).expect("it has a process")
+}
+
+fn told(lines: usize, testimony: &Testimony) -> String {
+    let (requests, again) = (testimony.requests(), testimony.answered_again());
+    format!("{lines} lines, {requests} requests, {again} answered again")
+}
