@@ -1,4 +1,5 @@
-//! A BatchJob and the operator: applied and completed, applied again, cancelled, and with its executor killed.
+//! A BatchJob and the operator: applied again when it is done and in mid-run, cancelled, suspended, with its executor killed
+//! and its operator replaced.
 
 use std::time::Duration;
 
@@ -6,6 +7,7 @@ use penstock_e2e::{
     cluster::node,
     files,
     layout::{Layout, NODES, repository},
+    patience::until,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -54,6 +56,54 @@ pub(crate) async fn executor_killed(namespace: Namespace) -> String {
     ended(&namespace, "condition=Succeeded").await;
     let testimony = conserved(&namespace, &doubles, lines).await;
     told(lines, &testimony)
+}
+
+pub(crate) async fn operator_replaced(namespace: Namespace) -> String {
+    let lines = 800;
+    let doubles = started(&namespace, lines).await;
+    answered(&namespace, lines / 4).await;
+    let kill = ["delete", "pods", "--selector=app=penstock-operator", "--grace-period=0", "--force"];
+    namespace.kubectl(kill).within(PATIENCE).run().await.unwrap();
+    ended(&namespace, "condition=Succeeded").await;
+    let testimony = conserved(&namespace, &doubles, lines).await;
+    assert_eq!(testimony.requests(), lines, "a job does not notice that its operator is another one");
+    told(lines, &testimony)
+}
+
+pub(crate) async fn suspended(namespace: Namespace) -> String {
+    let lines = 800;
+    let doubles = started(&namespace, lines).await;
+    answered(&namespace, lines / 4).await;
+    suspend(&namespace, true).await;
+    ended(&namespace, "jsonpath={.status.reason}=Suspended").await;
+    let no_pod = || async {
+        let pods = namespace.pods().await.map_err(|error| error.to_string())?;
+        if pods.is_empty() { Ok(()) } else { Err(format!("{} are there", pods.len())) }
+    };
+    until("the pod to leave", PATIENCE, no_pod).await.unwrap();
+    let before = Testimony::of_provider(&namespace).await.requests();
+    suspend(&namespace, false).await;
+    ended(&namespace, "condition=Succeeded").await;
+    let testimony = conserved(&namespace, &doubles, lines).await;
+    assert!(before < lines, "it was suspended before its end");
+    assert_eq!(testimony.answered_again(), 0, "a pod that leaves in peace stores its answers");
+    told(lines, &testimony)
+}
+
+pub(crate) async fn deleted_in_mid_run(namespace: Namespace) -> String {
+    let lines = 800;
+    let doubles = started(&namespace, lines).await;
+    answered(&namespace, lines / 4).await;
+    namespace.kubectl(["delete", "batchjob/run"]).within(PATIENCE).run().await.unwrap();
+    namespace.apply("batchjob.yaml").await;
+    ended(&namespace, "condition=Succeeded").await;
+    let testimony = conserved(&namespace, &doubles, lines).await;
+    told(lines, &testimony)
+}
+
+async fn suspend(namespace: &Namespace, suspend: bool) {
+    let patch = format!(r#"--patch={{"spec":{{"suspend":{suspend}}}}}"#);
+    namespace.kubectl(["patch", "batchjob/run", "--type=merge", &patch]).run().await.unwrap();
 }
 
 /// The doubles, the operator and the job.

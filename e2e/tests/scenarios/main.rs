@@ -6,7 +6,7 @@
 //! | `place` | the cluster and the namespace of a scenario |
 //! | `doubles` | provider and bucket of a scenario: started, filled, read |
 //! | `witness` | what must hold after each of them, seen from outside |
-//! | `batch_jobs` | a BatchJob and the operator: completed, applied again, cancelled, with its executor killed |
+//! | `batch_jobs` | a BatchJob and the operator: applied again, cancelled, suspended, with either process killed |
 //! | `runs` | a job as a `batch/v1` Job, without an operator: whole, with its pod deleted, with its node drained |
 //! | `zombie` | a node whose kubelet is frozen while its pod goes on |
 //!
@@ -43,7 +43,6 @@ struct Arguments {
 /// A scenario under way.
 struct Started {
     name: &'static str,
-    since: Instant,
     /// What it has to tell, if it succeeds.
     told: JoinHandle<String>,
 }
@@ -65,27 +64,25 @@ impl Suite {
         if !self.wanted.is_empty() && !self.wanted.iter().any(|wanted| name.contains(wanted.as_str())) {
             return None;
         }
-        let cluster = self.cluster.clone();
+        let (cluster, since) = (self.cluster.clone(), Instant::now());
         let told = tokio::spawn(async move {
             let namespace = Namespace::make(&cluster, name).await;
             let told = scenario(namespace).await;
             Namespace::remove(&cluster, name).await;
-            told
+            format!("{told} ({} s)", since.elapsed().as_secs())
         });
-        Some(Started { name, since: Instant::now(), told })
+        Some(Started { name, told })
     }
 
     /// Waits for a scenario, and tells of it.
     async fn end(&mut self, started: Option<Started>) {
-        let Some(Started { name, since, told }) = started else {
+        let Some(Started { name, told }) = started else {
             return;
         };
-        let ended = told.await;
-        let seconds = since.elapsed().as_secs();
-        if let Ok(told) = ended {
-            println!("{name}: {told} ({seconds} s)");
+        if let Ok(told) = told.await {
+            println!("{name}: {told}");
         } else {
-            println!("{name}: FAILED after {seconds} s; look at it in the namespace {name}");
+            println!("{name}: FAILED; look at it in the namespace {name}");
             self.failed.push(name);
         }
     }
@@ -105,6 +102,14 @@ async fn main() -> ExitCode {
         suite.start("a-deleted-pod-is-replaced", runs::pod_deleted),
         suite.start("a-batchjob-applied-twice-asks-once", batch_jobs::applied_twice),
         suite.start("a-batchjob-is-cancelled", batch_jobs::cancelled),
+    ];
+    for started in together {
+        suite.end(started).await;
+    }
+    let together = [
+        suite.start("a-batchjob-applied-again-in-mid-run-goes-on", batch_jobs::deleted_in_mid_run),
+        suite.start("a-batchjob-is-suspended", batch_jobs::suspended),
+        suite.start("an-operator-is-replaced", batch_jobs::operator_replaced),
     ];
     for started in together {
         suite.end(started).await;
