@@ -1,5 +1,6 @@
-//! The custom resource definitions that a cluster is given. The files under `crds/yaml/` are generated from here; a test
-//! fails when they differ, and `UPDATE_CRDS=1 cargo test -p penstock-crds definitions` writes them anew.
+//! The custom resource definitions that a cluster is given. The files under `crds/yaml/`, and the copies that the chart
+//! installs, are generated from here; a test fails when they differ, and `UPDATE_CRDS=1 cargo test -p penstock-crds
+//! definitions` writes them anew.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{CustomResourceExt as _, core::Rule};
@@ -26,12 +27,15 @@ fn definition(generated: &CustomResourceDefinition, name: &Rule) -> Value {
     definition
 }
 
-/// An absent field is left out, never null; and whole bounds are written as integers.
+/// An absent field is left out, never null; whole bounds are written as integers; and a description is one line.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             if fields.get("nullable") == Some(&Value::Bool(true)) {
                 fields.remove("nullable");
+            }
+            if let Some(Value::String(description)) = fields.get_mut("description") {
+                *description = description.replace('\n', " ");
             }
             for bound in ["minimum", "maximum"] {
                 if let Some(number) = fields.get_mut(bound) {
@@ -62,16 +66,23 @@ mod tests {
 
     #[test]
     fn the_committed_definitions_are_those_of_the_code() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("yaml");
-        for (name, definition) in all() {
-            let path = folder.join(name);
-            let text = serde_saphyr::to_string(&definition).unwrap();
-            if std::env::var_os("UPDATE_CRDS").is_some() {
-                fs::create_dir_all(&folder).unwrap();
-                fs::write(&path, &text).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for folder in ["yaml", "../charts/penstock/files/crds"].map(|folder| root.join(folder)) {
+            for (name, definition) in all() {
+                let path = folder.join(name);
+                let text = serde_saphyr::to_string(&definition).unwrap();
+                if std::env::var_os("UPDATE_CRDS").is_some() {
+                    fs::create_dir_all(&folder).unwrap();
+                    fs::write(&path, &text).unwrap();
+                }
+                let committed = fs::read_to_string(&path).unwrap_or_default();
+                assert_eq!(
+                    committed,
+                    text,
+                    "{} is out of date: set UPDATE_CRDS=1 and run again",
+                    path.display()
+                );
             }
-            let committed = fs::read_to_string(&path).unwrap_or_default();
-            assert_eq!(committed, text, "{} is out of date: set UPDATE_CRDS=1 and run again", path.display());
         }
     }
 

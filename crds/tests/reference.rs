@@ -27,7 +27,7 @@ fn fields(path: &str, schema: &Value, rows: &mut Vec<String>) {
 }
 
 fn row(path: &str, field: &Value, required: bool) -> String {
-    let meaning = field["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+    let meaning = field["description"].as_str().unwrap_or_default().replace('|', "\\|");
     let default = match &field["default"] {
         Value::Null if required => "required".to_owned(),
         Value::Null | Value::Object(_) => String::new(),

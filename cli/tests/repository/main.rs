@@ -3,6 +3,7 @@
 //!
 //! Reads `cargo metadata`, the manifests and the Markdown files; knows nothing of how the program behaves.
 
+mod chart;
 mod dependencies;
 mod documents;
 mod graph;
