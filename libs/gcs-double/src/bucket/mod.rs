@@ -223,8 +223,9 @@ impl Bucket {
         retention: Duration,
         now: Moment,
     ) -> Result<(), Refusal> {
-        let until = self.objects.get(name).map(|object| object.created.later_by(retention));
-        match until {
+        // The clock may go back; where nothing is retained, that retains nothing either.
+        let retained = self.objects.get(name).filter(|_| !retention.is_zero());
+        match retained.map(|object| object.created.later_by(retention)) {
             Some(until) if until > now => {
                 Err(Refusal::Retained { bucket: bucket.clone(), name: name.clone(), until })
             }
