@@ -160,14 +160,16 @@ impl Ledger {
     /// Decides that the job ends early (E2). The first ending stays. No record of an undone line may be written before
     /// this has succeeded.
     pub(crate) async fn end(&self, request: &EndingRequest) -> Result<(), RunError> {
-        self.book.lock().await.state.ending.get_or_insert_with(|| Ending {
+        let asked = || Ending {
             reason: request.reason,
             code: request.code.clone(),
             message: request.message.clone(),
             at_ms: now_ms(),
-        });
+        };
+        let ending = self.book.lock().await.state.ending.get_or_insert_with(asked).clone();
         self.store(Step::End).await?;
-        self.board.ends(self.look(|state, _| state.ending.clone()).await.as_ref());
+        // Nothing is waited for behind the write: the time that answers are given begins with it.
+        self.board.ends(Some(&ending));
         Ok(())
     }
 
