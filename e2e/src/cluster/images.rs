@@ -71,7 +71,7 @@ async fn penstock(layout: &Layout) -> Result<PathBuf, ImageError> {
     files::copy(Path::new(AUTHORITIES), &context.join("ca-certificates.crt"))?;
     let built = folder.join(target).join("debug");
     for program in PROGRAMS {
-        let strip = Program::new("strip").arguments(["--strip-debug", "-o"]);
+        let strip = Program::new("strip").arguments(["--strip-all", "-o"]);
         strip.arguments([context.join(program), built.join(program)]).run().await?;
     }
     pack(layout, &context, PENSTOCK, "penstock.tar").await
@@ -87,7 +87,7 @@ async fn pack(layout: &Layout, context: &Path, name: &str, archive: &str) -> Res
     let archive = layout.image(archive);
     files::remove(&archive)?;
     let target = format!("oci-archive:{}:{name}", archive.display());
-    buildah(layout).arguments(["push", name, &target]).run().await?;
+    buildah(layout).arguments(["push", "--disable-compression", name, &target]).run().await?;
     Ok(archive)
 }
 
@@ -98,5 +98,5 @@ fn buildah(layout: &Layout) -> Program {
         .argument(layout.image("store"))
         .argument("--runroot")
         .argument(layout.image("run"))
-        .within(Duration::from_mins(5))
+        .within(Duration::from_mins(10))
 }

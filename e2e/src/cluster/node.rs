@@ -75,7 +75,7 @@ pub async fn start_containerd(layout: &Layout, node: Node) -> Result<(), NodeErr
 /// Gives it an image.
 pub async fn load_image(layout: &Layout, node: Node, archive: &std::path::Path) -> Result<(), NodeError> {
     let import = ctr(layout, node).arguments(["images", "import"]).argument(archive);
-    import.within(Duration::from_mins(2)).run().await?;
+    import.within(Duration::from_mins(10)).run().await?;
     Ok(())
 }
 
