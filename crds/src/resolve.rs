@@ -63,11 +63,19 @@ pub enum ResolveError {
         /// The highest that makes sense.
         most: i64,
     },
+    /// Nobody would keep to the budget, and who sets one must not be surprised by the bill.
+    #[error(
+        "keep to `spec.budget`: no executor counts against a budget yet; leave it out, and bound the job by its input"
+    )]
+    Budget,
 }
 
 /// The job that a BatchJob describes, answered by this Provider.
 pub fn resolve(job: &BatchJob, provider: &Provider) -> Result<Resolved, ResolveError> {
     let spec = &job.spec;
+    if spec.budget.is_some() {
+        return Err(ResolveError::Budget);
+    }
     let (answering, files) = provider::resolve(&provider.spec);
     let parameters = spec.parameters.clone().unwrap_or_default();
     let name = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -144,6 +152,15 @@ spec:
 
     fn parse<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
         serde_saphyr::from_str(yaml).unwrap()
+    }
+
+    #[test]
+    fn a_budget_that_nobody_keeps_is_refused_before_anything_is_spent() {
+        let mut job: BatchJob = serde_saphyr::from_str(JOB).unwrap();
+        let provider: Provider = serde_saphyr::from_str(PROVIDER).unwrap();
+        assert!(resolve(&job, &provider).is_ok());
+        job.spec.budget = Some(crate::batch_job::Budget { tokens: Some(1), cost: None });
+        assert_eq!(resolve(&job, &provider).unwrap_err(), ResolveError::Budget);
     }
 
     #[test]
