@@ -55,6 +55,9 @@ struct Sending {
 impl Sending {
     async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         if self.budget == Some(0) {
+            // A connection writes out what it holds only when a body makes it wait; an error makes it drop all of it, the
+            // head of the answer as well.
+            tokio::task::yield_now().await;
             return Err(Dropped.into());
         }
         let Some(mut chunk) = self.read().await? else { return Ok(None) };
