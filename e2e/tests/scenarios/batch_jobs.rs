@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     doubles::{Doubles, answered},
-    place::{Namespace, PATIENCE},
+    place::{MANY, Namespace, PATIENCE},
     witness::{Testimony, conserved, conserved_when_cancelled},
 };
 
@@ -36,7 +36,7 @@ pub(crate) async fn applied_twice(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn cancelled(namespace: Namespace) -> String {
-    let lines = 2000;
+    let lines = MANY;
     let doubles = started(&namespace, lines).await;
     answered(&namespace, 100).await;
     let cancel = ["patch", "batchjob/run", "--type=merge", r#"--patch={"spec":{"cancel":true}}"#];
@@ -48,9 +48,9 @@ pub(crate) async fn cancelled(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn executor_killed(namespace: Namespace) -> String {
-    let lines = 800;
+    let lines = MANY;
     let doubles = started(&namespace, lines).await;
-    answered(&namespace, lines / 4).await;
+    answered(&namespace, lines / 10).await;
     let pod = namespace.running_pod(&[], PATIENCE).await;
     kill_process(process(&pod), Signal::KILL).unwrap();
     ended(&namespace, "condition=Succeeded").await;
@@ -59,9 +59,9 @@ pub(crate) async fn executor_killed(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn operator_replaced(namespace: Namespace) -> String {
-    let lines = 800;
+    let lines = MANY;
     let doubles = started(&namespace, lines).await;
-    answered(&namespace, lines / 4).await;
+    answered(&namespace, lines / 10).await;
     let kill = ["delete", "pods", "--selector=app=penstock-operator", "--grace-period=0", "--force"];
     namespace.kubectl(kill).within(PATIENCE).run().await.unwrap();
     ended(&namespace, "condition=Succeeded").await;
@@ -71,9 +71,9 @@ pub(crate) async fn operator_replaced(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn suspended(namespace: Namespace) -> String {
-    let lines = 800;
+    let lines = MANY;
     let doubles = started(&namespace, lines).await;
-    answered(&namespace, lines / 4).await;
+    answered(&namespace, lines / 10).await;
     suspend(&namespace, true).await;
     ended(&namespace, "jsonpath={.status.reason}=Suspended").await;
     let no_pod = || async {
@@ -91,9 +91,9 @@ pub(crate) async fn suspended(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn deleted_in_mid_run(namespace: Namespace) -> String {
-    let lines = 800;
+    let lines = MANY;
     let doubles = started(&namespace, lines).await;
-    answered(&namespace, lines / 4).await;
+    answered(&namespace, lines / 10).await;
     namespace.kubectl(["delete", "batchjob/run"]).within(PATIENCE).run().await.unwrap();
     namespace.apply("batchjob.yaml").await;
     ended(&namespace, "condition=Succeeded").await;

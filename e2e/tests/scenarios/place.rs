@@ -16,6 +16,10 @@ const IMAGE: &str = "localhost/penstock:e2e";
 /// How long a cluster may take for anything that is not a job's work.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
+/// Lines of a job that is to be met in mid-run. It answers 40 of them in a second, and to see that it runs may take as long as
+/// half of it where the machine is busy.
+pub(crate) const MANY: usize = 2000;
+
 /// A cluster, and how it is reached.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
@@ -51,8 +55,9 @@ impl Cluster {
         self.ours
     }
 
+    /// kubectl, with time enough for a machine on which everything else runs as well.
     pub(crate) fn kubectl(&self) -> Program {
-        Program::new(&self.kubectl).variable("KUBECONFIG", &self.kubeconfig)
+        Program::new(&self.kubectl).variable("KUBECONFIG", &self.kubeconfig).within(PATIENCE)
     }
 }
 

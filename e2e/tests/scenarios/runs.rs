@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     doubles::{Doubles, answered},
-    place::{Cluster, Namespace, PATIENCE, VICTIM},
+    place::{Cluster, MANY, Namespace, PATIENCE, VICTIM},
     witness::{Testimony, conserved},
 };
 
@@ -25,10 +25,10 @@ pub(crate) async fn whole(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn pod_deleted(namespace: Namespace) -> String {
-    let lines = 800;
+    let lines = MANY;
     let doubles = Doubles::start(&namespace, lines).await;
     namespace.apply("job.yaml").await;
-    answered(&namespace, lines / 4).await;
+    answered(&namespace, lines / 10).await;
     let first = namespace.running_pod(&[], PATIENCE).await;
     let name = first["metadata"]["name"].as_str().unwrap();
     namespace.kubectl(["delete", "pod", name, "--wait=false"]).run().await.unwrap();
@@ -36,11 +36,11 @@ pub(crate) async fn pod_deleted(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn drained(namespace: Namespace) -> String {
-    let lines = 800;
+    let lines = MANY;
     let cluster = namespace.cluster.clone();
     let doubles = Doubles::start(&namespace, lines).await;
     namespace.apply("job.yaml").await;
-    answered(&namespace, lines / 4).await;
+    answered(&namespace, lines / 10).await;
     let first = namespace.running_pod(&[], PATIENCE).await;
     let node = first["spec"]["nodeName"].as_str().unwrap();
     assert!(!cluster.is_ours() || node == VICTIM, "the job runs beside the witnesses, on {node}");
