@@ -88,11 +88,13 @@ pub async fn up(layout: &Layout) -> Result<(), ClusterError> {
     let own = repository().join("e2e/manifests/cluster.yaml");
     kubectl(layout).arguments(["apply", "--filename"]).argument(own).run().await?;
     control_plane::start_clients(layout)?;
+    // One after the other: each kubelet binds a socket below /var/lib/kubelet/device-plugins, wherever its own folders
+    // are, once it has taken away the one that it finds there. Two that do so at the same moment fail.
     for node in NODES {
         node::start_kubelet(layout, node)?;
+        ready(layout, node).await?;
     }
     for node in NODES {
-        ready(layout, node).await?;
         finds_services(layout, node).await?;
     }
     Ok(())

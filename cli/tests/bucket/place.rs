@@ -142,14 +142,29 @@ impl Place {
         tokio::time::timeout(PATIENCE, wait).await.expect("the run makes no progress");
     }
 
+    /// Waits until the bucket holds the answers to so many lines, or the run has ended.
+    pub(crate) async fn stored(&self, count: u64, run: &mut Run) {
+        let wait = async {
+            while self.held() < count && run.child.try_wait().unwrap().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, wait).await.expect("the run stores nothing");
+    }
+
     /// Which faults requests to the bucket meet from now on.
     pub(crate) fn set_faults(&self, rules: Vec<FaultRule>) {
         self.storage.set_faults(rules).unwrap();
     }
 
-    /// What is safe now, while no run lives.
+    /// What is safe now; a run that lives may make more so.
     pub(crate) fn moment(&self) -> Moment {
         self.witness.moment(&self.provider.log())
+    }
+
+    /// How many lines are safe now.
+    pub(crate) fn held(&self) -> u64 {
+        self.moment().held.len().try_into().unwrap()
     }
 
     /// No line that was safe at `moment` was asked again (T5).
@@ -198,8 +213,21 @@ fn output_in(storage: &StorageServer) -> Output {
 
 impl Run {
     pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// It does nothing more until it is thawed.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
         if let Some(id) = self.child.id() {
-            kill_process(Pid::from_raw(id.cast_signed()).unwrap(), Signal::KILL).unwrap();
+            kill_process(Pid::from_raw(id.cast_signed()).unwrap(), signal).unwrap();
         }
     }
 

@@ -54,10 +54,10 @@ async fn an_input_that_is_replaced_or_deleted_under_way_ends_the_job_with_every_
     for replaced in [true, false] {
         let place = Place::new(2_000, 5.0).await;
         let mut run = place.start(place.run());
-        place.answered(700, &mut run).await;
+        place.stored(500, &mut run).await;
         run.kill();
         run.end().await;
-        place.moment();
+        let safe = place.held();
         if replaced {
             outside::put(&place.storage.url(), INPUT, b"{\"prompt_id\":1,\"prompt\":\"another\"}\n").await;
             let said = place.say(place.run()).await.with(65);
@@ -70,7 +70,7 @@ async fn an_input_that_is_replaced_or_deleted_under_way_ends_the_job_with_every_
         place.say(place.penstock(&["cancel", "gs://bucket/out"])).await.with(4);
         let published = place.finish().await;
         assert_eq!(published.count("succeeded") + published.count("cancelled"), 2_000);
-        assert!(published.count("succeeded") >= 500, "{:?}", published.outcomes);
+        assert!(published.count("succeeded") >= safe, "{safe} were stored: {:?}", published.outcomes);
     }
 }
 
@@ -83,11 +83,13 @@ async fn an_input_that_is_replaced_or_deleted_under_a_run_fails_the_job_with_eve
         run.env("PENSTOCK_INJECT_WINDOW_LINES", "200");
         let mut run = place.start(run);
         place.answered(500, &mut run).await;
+        run.freeze();
         if replaced {
             outside::put(&place.storage.url(), INPUT, b"{\"prompt_id\":1,\"prompt\":\"another\"}\n").await;
         } else {
             outside::delete(&place.storage.url(), INPUT).await;
         }
+        run.thaw();
         let said = run.end().await.with(3);
         let told = said.stderr.matches("Run the changed file with a new --output").count();
         assert_eq!(told, 1, "{}", said.stderr);
@@ -97,6 +99,6 @@ async fn an_input_that_is_replaced_or_deleted_under_a_run_fails_the_job_with_eve
         assert_eq!(published.receipt["ending"], "failed");
         let (succeeded, abandoned) = (published.count("succeeded"), published.count("abandoned"));
         assert_eq!(succeeded + abandoned, 2_000);
-        assert!(succeeded >= 500 && abandoned >= 500, "{:?}", published.outcomes);
+        assert!(succeeded >= 500 && abandoned > 0, "{:?}", published.outcomes);
     }
 }
