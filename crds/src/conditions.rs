@@ -202,42 +202,6 @@ mod tests {
         conditions.iter().find(|condition| condition.type_ == name).map(|condition| condition.status.as_str())
     }
 
-    /// The rules of kstatus for a kind that it does not know, in their order
-    /// (kubernetes-sigs/cli-utils, `pkg/kstatus/status/generic.go` and `status.go`).
-    fn kstatus(generation: i64, observed: Option<i64>, conditions: &[Condition]) -> &'static str {
-        if observed.is_some_and(|observed| observed != generation) {
-            return "InProgress";
-        }
-        if status(conditions, "Reconciling") == Some("True") {
-            return "InProgress";
-        }
-        if status(conditions, "Stalled") == Some("True") {
-            return "Failed";
-        }
-        match status(conditions, "Ready") {
-            Some("True") | None => "Current",
-            Some(_) => "InProgress",
-        }
-    }
-
-    #[test]
-    fn tools_that_know_kstatus_wait_until_a_job_is_accepted_and_no_longer() {
-        for state in State::ALL {
-            let expected = match state {
-                State::Validating => "InProgress",
-                State::Failed => "Failed",
-                _ => "Current",
-            };
-            let found = conditions(&standing(state), &[], &time(1));
-            assert_eq!(kstatus(GENERATION, Some(GENERATION), &found), expected, "{state}");
-            assert_eq!(
-                kstatus(GENERATION + 1, Some(GENERATION), &found),
-                "InProgress",
-                "{state}, an older spec"
-            );
-        }
-    }
-
     #[test]
     fn ready_does_not_go_back_but_for_a_failure() {
         for first in State::ALL {
