@@ -50,7 +50,7 @@ impl Sizes {
         memory_lines: 10_000_000,
         validated_lines: 1_500_000,
         job_lines: 1_000_000,
-        bucket_input_lines: 3_600_000,
+        bucket_input_lines: 4_100_000,
         bucket_lines: 10_000_000,
         rate_time: Duration::from_mins(10),
     };

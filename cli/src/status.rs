@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use penstock_executor::{Learned, RateGauges, learned};
 use penstock_intake::Verdict;
 use penstock_job::{
-    ExitCode, Reason, State,
+    ExitCode, Identity, Reason, State,
     receipt::ReceiptEnding,
     state::{Outcomes, Phase, Requests},
 };
@@ -17,6 +17,7 @@ use crate::{
     error::CommandError,
     lines::Lines,
     output::{Output, OutputError, Standing},
+    run::lock_folder,
     view::{duration, grouped, outcomes, percent},
 };
 
@@ -70,11 +71,12 @@ const SILENCE: Duration = Duration::from_secs(100);
 
 /// What tells whether somebody runs the job.
 #[derive(Debug, Clone, Copy)]
-enum Sign {
-    /// The run lock of a folder, for those who run on this machine.
-    Lock(Option<Holder>),
-    /// In a bucket there is no lock: how old the last checkpoint is.
-    Checkpoint,
+struct Sign {
+    /// Who holds its run lock on this machine.
+    holder: Option<Holder>,
+    /// Whether the run lock tells all. Of a job in a bucket there may be a run on another machine, whose one sign of life
+    /// is that its last checkpoint is young.
+    is_alone: bool,
 }
 
 /// Says where the job of an output is.
@@ -88,10 +90,7 @@ pub(crate) async fn status(arguments: &StatusArguments) -> Result<ExitCode, Comm
         Standing::Over(_) if arguments.decisions => output.read::<State>().await?,
         _ => None,
     };
-    let sign = match output.folder() {
-        Some(folder) => Sign::Lock(RunLock::holder(folder)?),
-        None => Sign::Checkpoint,
-    };
+    let sign = sign(&output, &standing)?;
     let place = output.location().to_string();
     let Some(mut status) = describe(standing, sign, &place, now_ms()) else {
         return Err(CommandError::NoJob(place));
@@ -113,15 +112,27 @@ pub(crate) async fn status(arguments: &StatusArguments) -> Result<ExitCode, Comm
     Ok(ExitCode::Completed)
 }
 
+fn sign(output: &Output, standing: &Standing) -> Result<Sign, CommandError> {
+    let folder = match (output.folder(), standing) {
+        (Some(folder), _) => Some(folder.to_owned()),
+        // Without a place for the states of jobs none has run on this machine.
+        (None, Standing::Begun(state)) => lock_folder(output, &Identity::of(&state.job.spec)).ok(),
+        (None, Standing::Validated(validation)) => lock_folder(output, &Identity::of(&validation.spec)).ok(),
+        (None, Standing::Nothing | Standing::Over(_)) => None,
+    };
+    let holder = folder.map(|folder| RunLock::holder(&folder)).transpose()?.flatten();
+    Ok(Sign { holder, is_alone: output.folder().is_some() })
+}
+
 /// What the documents and the sign of life say together; `None` when there is no job.
 fn describe(standing: Standing, sign: Sign, place: &str, now_ms: u64) -> Option<Status> {
-    let is_run = match (sign, &standing) {
-        (Sign::Lock(holder), _) => holder.is_some(),
-        (Sign::Checkpoint, Standing::Begun(state)) => {
+    let is_run_elsewhere = match &standing {
+        Standing::Begun(state) if !sign.is_alone => {
             Duration::from_millis(now_ms.saturating_sub(state.updated_at_ms)) < SILENCE
         }
-        (Sign::Checkpoint, _) => false,
+        _ => false,
     };
+    let is_run = sign.holder.is_some() || is_run_elsewhere;
     let mut status = match standing {
         Standing::Nothing if is_run => Status::new("Validating", "wait for it"),
         Standing::Nothing => return None,
@@ -169,10 +180,7 @@ fn describe(standing: Standing, sign: Sign, place: &str, now_ms: u64) -> Option<
             }
         }
     };
-    status.pid = match sign {
-        Sign::Lock(Some(holder)) => holder.pid,
-        Sign::Lock(None) | Sign::Checkpoint => None,
-    };
+    status.pid = sign.holder.and_then(|holder| holder.pid);
     Some(status)
 }
 
@@ -290,7 +298,7 @@ mod tests {
     }
 
     fn nothing(holder: Option<Holder>) -> Option<Status> {
-        describe(Standing::Nothing, Sign::Lock(holder), "out", 0)
+        describe(Standing::Nothing, Sign { holder, is_alone: true }, "out", 0)
     }
 
     #[test]

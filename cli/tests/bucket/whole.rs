@@ -94,6 +94,10 @@ async fn a_run_on_this_machine_is_asked_to_leave_before_its_job_is_cancelled() {
     place.answered(700, &mut run).await;
     let second = place.say(place.run()).await.with(76);
     assert!(second.stderr.contains("already running as pid"), "{}", second.stderr);
+    let status =
+        place.say(place.penstock(&["status", "--json", &format!("gs://{BUCKET}/out")])).await.with(0);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!((&status["state"], status["pid"].is_u64()), (&Value::from("Running"), true), "{status}");
     let cancelled = place.say(place.penstock(&["cancel", &format!("gs://{BUCKET}/out")])).await.with(4);
     assert!(cancelled.stderr.contains("asking the run of this job, pid"), "{}", cancelled.stderr);
     run.end().await.with(75);
