@@ -3,6 +3,8 @@
 //! The Lease is that of `k8s-controller`: the protocol of client-go, in which a candidate takes over what did not change
 //! for the length of the lease on its own clock. Whoever loses the lease ends its process; a new one begins as a candidate.
 
+use std::time::Duration;
+
 use k8s_controller::LeaderElection;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -18,6 +20,24 @@ const LEASE: &str = "penstock-operator";
 /// The label of the pod that leads.
 const LEADER: &str = "penstock.dev/leader";
 
+/// How long the lease is kept: as client-go does.
+const TIMES: Times = Times {
+    lease: Duration::from_secs(15),
+    give_up: Duration::from_secs(10),
+    renew_every: Duration::from_secs(2),
+};
+
+/// The times of a lease.
+#[derive(Clone, Copy)]
+struct Times {
+    /// How long it must stand unchanged before another may take it.
+    lease: Duration,
+    /// How long its holder tries to renew it.
+    give_up: Duration,
+    /// How often it does.
+    renew_every: Duration,
+}
+
 /// One replica among the candidates.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "a client has nothing to show")]
@@ -25,17 +45,23 @@ pub struct Candidate {
     client: Client,
     namespace: String,
     pod: String,
+    times: Times,
 }
 
 impl Candidate {
     /// The replica that runs in this pod.
     pub fn new(client: Client, namespace: String, pod: String) -> Self {
-        Self { client, namespace, pod }
+        Self { client, namespace, pod, times: TIMES }
     }
 
     /// Runs `work` once this replica leads. `None` when it leads no more before the work is done.
     pub async fn lead<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        LeaderElection::new(self.client.clone(), &self.namespace, LEASE, &self.pod).with_lease(work).await
+        LeaderElection::new(self.client.clone(), &self.namespace, LEASE, &self.pod)
+            .with_lease_duration(self.times.lease)
+            .with_renew_deadline(self.times.give_up)
+            .with_retry_period(self.times.renew_every)
+            .with_lease(work)
+            .await
     }
 
     /// Takes the label from whoever has it, and puts it on this pod.
@@ -71,3 +97,6 @@ fn forgive_absence(answer: Result<(), CallError>) -> Result<(), CallError> {
         answer => answer,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,8 @@
 //! | [`leadership`], [`health`], [`call`], [`settings`], [`arguments`] | the process and its surroundings |
 
 pub mod act;
+#[cfg(test)]
+mod api_double;
 pub mod arguments;
 pub mod caches;
 pub mod call;

@@ -6,12 +6,13 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use kube::{Api, Client, api::PostParams};
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use crate::call::{CallError, bounded};
 

@@ -1,24 +1,31 @@
 //! The progress call: an executor posts its report with its pod's token and is answered with directives.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, Path, State},
+    extract::{DefaultBodyLimit, Path, Request, State},
     http::{HeaderMap, StatusCode, header},
+    middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::post,
 };
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use penstock_crds::BatchJob;
 use penstock_job::{Report, document, report::LONGEST_REPORT};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{caller::Reviewer, directives::directives, listener::TlsListener, reports::Reports};
 use crate::{caches::Caches, manifests::audience};
+
+/// How long a report may take, from its head to its answer: longer than the one call to the API server in it.
+const ANSWER: Duration = Duration::from_secs(15);
 
 /// What the progress call needs.
 #[derive(Debug, Clone)]
@@ -46,12 +53,24 @@ pub async fn serve_progress(
     progress: Progress,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
-    let router = Router::new()
+    let listener = TlsListener::new(listener, acceptor);
+    axum::serve(listener, router(progress)).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+fn router(progress: Progress) -> Router {
+    Router::new()
         .route("/v1/namespaces/{namespace}/batch-jobs/{name}/report", post(report))
         .layer(DefaultBodyLimit::max(LONGEST_REPORT))
-        .with_state(progress);
-    let listener = TlsListener::new(listener, acceptor);
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+        .layer(middleware::from_fn(in_time))
+        .with_state(progress)
+}
+
+/// A caller that sends its report too slowly is sent away.
+async fn in_time(request: Request, next: Next) -> Response {
+    match timeout(ANSWER, next.run(request)).await {
+        Ok(answer) => answer,
+        Err(_) => (StatusCode::REQUEST_TIMEOUT, "send the report at once").into_response(),
+    }
 }
 
 async fn report(
@@ -109,3 +128,6 @@ impl IntoResponse for Refusal {
         (status, text).into_response()
     }
 }
+
+#[cfg(test)]
+mod tests;
