@@ -144,6 +144,10 @@ fn stage(job: &Job, own: &[&Pod], live: &[LivePod]) -> Stage {
             _ => {}
         }
     }
+    // The Job says so a moment later; until then it would look like one without a pod.
+    if own.iter().any(|pod| phase(pod) == "Succeeded") {
+        return Stage::Succeeded(farewell(own, |code| code == 0));
+    }
     if live.iter().any(|pod| pod.is_running) {
         return Stage::Running;
     }
@@ -319,6 +323,20 @@ mod tests {
         let expected = Farewell { exit_code: Some(0), message: Some("word".to_owned()) };
         assert_eq!(Workload::read(&job(&complete), &pods).stage, Stage::Succeeded(expected));
         assert_eq!(Workload::read(&job(&complete), []).stage, Stage::Succeeded(Farewell::default()));
+    }
+
+    #[test]
+    fn a_pod_that_has_ended_well_ends_its_job_before_the_job_says_so() {
+        let pods = [
+            pod("a", "2026-01-01T00:00:00Z", &ended(137, "")),
+            pod("b", "2026-01-01T01:00:00Z", &ended(0, "word")),
+        ];
+        let workload = Workload::read(&job(&json!({})), &pods);
+        assert_eq!(
+            workload.stage,
+            Stage::Succeeded(Farewell { exit_code: Some(0), message: Some("word".to_owned()) })
+        );
+        assert!(workload.is_over(), "it is not deleted");
     }
 
     #[test]
