@@ -48,8 +48,11 @@ fn own_labels(batch_job: &BatchJob) -> [(String, String); 2] {
     [(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned()), (BATCH_JOB.to_owned(), batch_job.name_any())]
 }
 
+/// Who deletes the BatchJob in the foreground sees it gone when the pods of its Jobs have ended.
 fn owner(batch_job: &BatchJob) -> OwnerReference {
-    batch_job.controller_owner_ref(&()).expect("invariant: a BatchJob that was read has a name and a uid")
+    let owner = batch_job.controller_owner_ref(&());
+    let owner = owner.expect("invariant: a BatchJob that was read has a name and a uid");
+    OwnerReference { block_owner_deletion: Some(true), ..owner }
 }
 
 #[cfg(test)]

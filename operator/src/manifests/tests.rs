@@ -112,6 +112,10 @@ fn everything_that_is_made_belongs_to_its_batch_job() {
     for made in jobs.iter().chain([&file]) {
         let owner = &made["metadata"]["ownerReferences"][0];
         assert_eq!((&owner["uid"], &owner["controller"]), (&json!("uid-1"), &json!(true)));
+        assert_eq!(
+            owner["blockOwnerDeletion"], true,
+            "it goes before the BatchJob that is deleted in the foreground"
+        );
         assert_eq!(made["metadata"]["labels"]["penstock.dev/batch-job"], "nightly");
     }
     assert_eq!(file["immutable"], true);
