@@ -7,7 +7,10 @@ use penstock_crds::{
     reason::{Evidence, Suspension},
     state::State,
 };
-use penstock_job::{ExitCode, LastWord, Reason, document, report};
+use penstock_job::{
+    ExitCode, LastWord, Reason, document,
+    report::{self, Hindrance},
+};
 
 use super::{Action, Decision, Finding, Work, finish, until, validate};
 use crate::{
@@ -20,6 +23,8 @@ use crate::{
 const LOST_BEFORE_REPLACING: u32 = 3;
 /// Pods that may be lost, one after the other, while the job comes no further.
 const LOST_IN_VAIN: u32 = 20;
+/// How long after a Job was made another takes its place whose pod may find the output open to it.
+const REFUSED_BY_STORAGE: Duration = Duration::from_mins(2);
 /// How long an executor may be silent before a cancellation no longer waits for it to be heard.
 const SILENT: Duration = Duration::from_mins(1);
 
@@ -53,7 +58,7 @@ pub(super) fn running(seen: &Observed, executor: &Workload) -> Decision {
     }
     match &executor.stage {
         Stage::Succeeded(farewell) => return finish::ended(seen, farewell),
-        Stage::Refused(farewell) => return refused(seen, farewell),
+        Stage::Refused(farewell) => return refused(seen, executor, farewell),
         Stage::GivenUp(told) => return ending(seen, Finding::new(finish::state(seen)).note(told)),
         Stage::Waiting(_) | Stage::Running => {}
     }
@@ -143,7 +148,7 @@ fn silence(seen: &Observed, executor: &Workload) -> Option<Duration> {
 }
 
 /// The executor says that no other can do better.
-fn refused(seen: &Observed, farewell: &Farewell) -> Decision {
+fn refused(seen: &Observed, executor: &Workload, farewell: &Farewell) -> Decision {
     let word = last_word(farewell);
     let code = farewell.exit_code.unwrap_or_default();
     let reason = word.as_ref().and_then(|word| word.reason).unwrap_or(match code {
@@ -155,9 +160,26 @@ fn refused(seen: &Observed, farewell: &Farewell) -> Decision {
         Some(word) => word.message.to_string(),
         None => format!("the executor ended with exit code {code}; its log says why"),
     };
+    if reason == Reason::StorageRefused {
+        return refused_by_storage(seen, executor, &told);
+    }
     let mut finding = Finding::ended(State::Failed, reason, &told);
     finding.heard.clone_from(&seen.heard);
     Decision::say(finding)
+}
+
+/// Its account may not write, or read, what it must. Somebody can allow it, and what was answered waits in the bucket.
+fn refused_by_storage(seen: &Observed, executor: &Workload, told: &str) -> Decision {
+    if seen.is_cancelled() || seen.is_expired() {
+        return ending(seen, Finding::new(finish::state(seen)));
+    }
+    let hindrance = Hindrance { reason: Reason::StorageRefused, evidence: told.into() };
+    let decision = Decision::say(waiting(seen, Evidence { executor: Some(hindrance), ..seen.evidence() }));
+    let age = executor.made_at.as_ref().map_or(REFUSED_BY_STORAGE, |at| until(at.0, seen.now));
+    match REFUSED_BY_STORAGE.saturating_sub(age) {
+        Duration::ZERO => decision.then(delete(executor)),
+        left => decision.again(left),
+    }
 }
 
 /// What an executor left behind.

@@ -163,6 +163,14 @@ fn workload(stage: Stage) -> Workload {
 }
 
 fn last_word_text(code: penstock_job::ExitCode, receipt: Option<ReceiptInBrief>) -> Farewell {
+    farewell(code, None, receipt)
+}
+
+fn farewell(
+    code: penstock_job::ExitCode,
+    reason: Option<Reason>,
+    receipt: Option<ReceiptInBrief>,
+) -> Farewell {
     let word = LastWord {
         format: LastWordFormat,
         job: Owner::default(),
@@ -171,7 +179,7 @@ fn last_word_text(code: penstock_job::ExitCode, receipt: Option<ReceiptInBrief>)
         incarnation: Incarnation::draw(),
         exit_code: code,
         stage: report::Stage::Publishing,
-        reason: None,
+        reason,
         message: "told".into(),
         lines: 10,
         rejected: 1,
@@ -233,6 +241,8 @@ fn each_event_has_its_answer() {
     let finish = |ending| Action::Create(Work::Finish(ending));
     let suspend = |suspend| Action::Suspend { uid: "job-1".to_owned(), suspend };
     let refused = |code| workload(Stage::Refused(last_word_text(code, None)));
+    let refused_by_storage =
+        || workload(Stage::Refused(farewell(Code::Configuration, Some(Reason::StorageRefused), None)));
     let succeeded =
         |ending| workload(Stage::Succeeded(last_word_text(Code::Completed, Some(receipt(ending)))));
     let suspended = || Workload { is_suspended: true, ..workload(Stage::Waiting(None)) };
@@ -508,6 +518,27 @@ fn each_event_has_its_answer() {
             Some(State::Failed),
             Some(Reason::Misconfigured),
             vec![],
+        ),
+        (
+            "it may not write its output, as of now",
+            queued().executor(Workload { made_at: Some(ago(1)), ..refused_by_storage() }),
+            Some(State::Queued),
+            Some(Reason::StorageRefused),
+            vec![],
+        ),
+        (
+            "it may not write its output, as of two minutes ago",
+            running().executor(refused_by_storage()),
+            Some(State::Running),
+            Some(Reason::StorageRefused),
+            vec![delete(Child::Executor)],
+        ),
+        (
+            "it may not write its output, and is cancelled",
+            running().spec(|spec| spec.cancel = true).executor(refused_by_storage()),
+            Some(State::Cancelling),
+            None,
+            vec![delete(Child::Executor)],
         ),
         (
             "its output is occupied",
