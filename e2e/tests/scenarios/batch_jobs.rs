@@ -1,12 +1,12 @@
-//! A BatchJob and the operator: applied again when it is done and in mid-run, cancelled, suspended, with its executor killed
-//! and its operator replaced.
+//! A BatchJob and the operator: applied again when it is done and in mid-run, cancelled, suspended by its spec and by a queue,
+//! with its executor killed again and again and its operator replaced.
 
 use std::time::Duration;
 
 use penstock_e2e::{
     cluster::node,
     files,
-    layout::{Layout, NODES, repository},
+    layout::{Layout, NODES},
     patience::until,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     doubles::{Doubles, answered},
     place::{MANY, Namespace, PATIENCE},
+    shared::install_operator,
     witness::{Testimony, conserved, conserved_when_cancelled},
 };
 
@@ -50,9 +51,13 @@ pub(crate) async fn cancelled(namespace: Namespace) -> String {
 pub(crate) async fn executor_killed(namespace: Namespace) -> String {
     let lines = MANY;
     let doubles = started(&namespace, lines).await;
-    answered(&namespace, lines / 10).await;
-    let pod = namespace.running_pod(&[], PATIENCE).await;
-    kill_process(process(&pod), Signal::KILL).unwrap();
+    let mut killed = Vec::new();
+    // After the third the operator makes another Job: that of the first would wait for longer and longer.
+    for time in 1..=3 {
+        killed.push(namespace.running_pod(&killed.iter().collect::<Vec<_>>(), JOB).await);
+        answered(&namespace, time * lines / 20).await;
+        kill_process(process(&killed[time - 1]), Signal::KILL).unwrap();
+    }
     ended(&namespace, "condition=Succeeded").await;
     let testimony = conserved(&namespace, &doubles, lines).await;
     told(lines, &testimony)
@@ -74,20 +79,50 @@ pub(crate) async fn suspended(namespace: Namespace) -> String {
     let lines = MANY;
     let doubles = started(&namespace, lines).await;
     answered(&namespace, lines / 10).await;
-    suspend(&namespace, true).await;
-    ended(&namespace, "jsonpath={.status.reason}=Suspended").await;
-    let no_pod = || async {
-        let pods = namespace.pods().await.map_err(|error| error.to_string())?;
-        if pods.is_empty() { Ok(()) } else { Err(format!("{} are there", pods.len())) }
-    };
-    until("the pod to leave", PATIENCE, no_pod).await.unwrap();
+    suspend(&namespace, "batchjob/run", true).await;
+    stands_still(&namespace).await;
     let before = Testimony::of_provider(&namespace).await.requests();
-    suspend(&namespace, false).await;
+    suspend(&namespace, "batchjob/run", false).await;
     ended(&namespace, "condition=Succeeded").await;
     let testimony = conserved(&namespace, &doubles, lines).await;
     assert!(before < lines, "it was suspended before its end");
     assert_eq!(testimony.answered_again(), 0, "a pod that leaves in peace stores its answers");
     told(lines, &testimony)
+}
+
+/// A queue suspends the Job and lets it run, twice. The operator lets it have its way.
+pub(crate) async fn suspended_by_queue(namespace: Namespace) -> String {
+    let lines = MANY;
+    let doubles = Doubles::start(&namespace, lines).await;
+    install_operator(&namespace).await;
+    let label = "metadata:\n  name: run\n  labels: {kueue.x-k8s.io/queue-name: night}\n";
+    let manifest = namespace.manifest("batchjob.yaml").replace("metadata:\n  name: run\n", label);
+    namespace.apply_text(manifest).await;
+    let mut met = Vec::new();
+    for time in 1..=2 {
+        met.push(namespace.running_pod(&met.iter().collect::<Vec<_>>(), JOB).await);
+        answered(&namespace, time * lines / 10).await;
+        suspend(&namespace, "job/run", true).await;
+        stands_still(&namespace).await;
+        suspend(&namespace, "job/run", false).await;
+    }
+    let queue = "jsonpath={.metadata.labels.kueue\\.x-k8s\\.io/queue-name}";
+    let queue = namespace.kubectl(["get", "job/run", "--output", queue]).run().await.unwrap();
+    assert_eq!(queue, "night", "the Job is in the queue that the BatchJob names");
+    ended(&namespace, "condition=Succeeded").await;
+    let testimony = conserved(&namespace, &doubles, lines).await;
+    assert_eq!(testimony.answered_again(), 0, "a pod that leaves in peace stores its answers");
+    told(lines, &testimony)
+}
+
+/// Waits until a job is suspended and its pod is gone.
+async fn stands_still(namespace: &Namespace) {
+    ended(namespace, "jsonpath={.status.reason}=Suspended").await;
+    let no_pod = || async {
+        let pods = namespace.pods().await.map_err(|error| error.to_string())?;
+        if pods.is_empty() { Ok(()) } else { Err(format!("{} are there", pods.len())) }
+    };
+    until("the pod to leave", PATIENCE, no_pod).await.unwrap();
 }
 
 pub(crate) async fn deleted_in_mid_run(namespace: Namespace) -> String {
@@ -101,20 +136,31 @@ pub(crate) async fn deleted_in_mid_run(namespace: Namespace) -> String {
     told(lines, &testimony)
 }
 
-async fn suspend(namespace: &Namespace, suspend: bool) {
+pub(crate) async fn deleted_in_the_foreground(namespace: Namespace) -> String {
+    let lines = MANY;
+    let doubles = started(&namespace, lines).await;
+    answered(&namespace, lines / 10).await;
+    let delete = ["delete", "batchjob/run", "--cascade=foreground"];
+    namespace.kubectl(delete).within(PATIENCE).run().await.unwrap();
+    assert_eq!(namespace.pods().await.unwrap(), Vec::<Value>::new(), "its pods have ended before it is gone");
+    let before = Testimony::of_provider(&namespace).await.requests();
+    assert!(before < lines, "it was deleted before its end");
+    namespace.apply("batchjob.yaml").await;
+    ended(&namespace, "condition=Succeeded").await;
+    let testimony = conserved(&namespace, &doubles, lines).await;
+    assert_eq!(testimony.answered_again(), 0, "a pod that leaves in peace stores its answers");
+    told(lines, &testimony)
+}
+
+async fn suspend(namespace: &Namespace, object: &str, suspend: bool) {
     let patch = format!(r#"--patch={{"spec":{{"suspend":{suspend}}}}}"#);
-    namespace.kubectl(["patch", "batchjob/run", "--type=merge", &patch]).run().await.unwrap();
+    namespace.kubectl(["patch", object, "--type=merge", &patch]).run().await.unwrap();
 }
 
 /// The doubles, the operator and the job.
 async fn started(namespace: &Namespace, lines: usize) -> Doubles {
-    let kinds = repository().join("crds/yaml");
-    let apply = ["apply", "--server-side", "--force-conflicts", "--filename"];
-    namespace.cluster.kubectl().arguments(apply).argument(kinds).run().await.unwrap();
     let doubles = Doubles::start(namespace, lines).await;
-    namespace.apply("operator.yaml").await;
-    let ready = ["rollout", "status", "deployment/penstock-operator", "--timeout=110s"];
-    namespace.kubectl(ready).within(PATIENCE).run().await.unwrap();
+    install_operator(namespace).await;
     namespace.apply("batchjob.yaml").await;
     doubles
 }

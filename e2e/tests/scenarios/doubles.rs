@@ -3,6 +3,7 @@
 use std::{process::Stdio, time::Duration};
 
 use penstock_e2e::patience::until;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufStream},
     net::TcpStream,
@@ -31,7 +32,21 @@ pub(crate) struct Doubles {
 impl Doubles {
     /// Starts both, and lays an input of so many lines into the bucket.
     pub(crate) async fn start(namespace: &Namespace, lines: usize) -> Self {
-        namespace.apply("doubles.yaml").await;
+        let doubles = Self::with(namespace, &json!({}), &json!([])).await;
+        let line = |id| format!(r#"{{"prompt_id": {id}, "prompt": "line {id}"}}"#);
+        doubles.lay("in.jsonl", (0..lines).map(line).collect::<Vec<_>>().join("\n").as_bytes()).await;
+        doubles
+    }
+
+    /// Starts both: the provider with these settings, the storage with these faults.
+    pub(crate) async fn with(namespace: &Namespace, provider: &Value, faults: &Value) -> Self {
+        let faults = json!({"faults": faults});
+        let settings = [("'{}'", provider), (r#"'{"faults": []}'"#, &faults)];
+        let manifest = settings.iter().fold(namespace.manifest("doubles.yaml"), |text, (usual, own)| {
+            assert!(text.contains(usual), "the manifest of the doubles says {usual}");
+            text.replace(usual, &format!("'{own}'"))
+        });
+        namespace.apply_text(manifest).await;
         for deployment in ["deployment/provider", "deployment/storage"] {
             let wait = ["rollout", "status", deployment, "--timeout=110s"];
             namespace.kubectl(wait).within(PATIENCE).run().await.unwrap();
@@ -47,26 +62,23 @@ impl Doubles {
         timeout(PATIENCE, stdout.read_line(&mut told)).await.unwrap().unwrap();
         // "Forwarding from 127.0.0.1:PORT -> 9090"
         let port = told.split([':', ' ']).find_map(|word| word.parse().ok());
-        let doubles = Self {
-            port: port.unwrap_or_else(|| panic!("no port in {told:?}")),
-            _forward: forward,
-            _told: stdout,
-        };
-        let line = |id| format!(r#"{{"prompt_id": {id}, "prompt": "line {id}"}}"#);
-        let input = (0..lines).map(line).collect::<Vec<_>>().join("\n");
-        let path = "/upload/storage/v1/b/ours/o?uploadType=media&name=in.jsonl";
-        let (status, answer) = doubles.ask("POST", path, input.as_bytes()).await;
-        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
-        doubles
+        Self { port: port.unwrap_or_else(|| panic!("no port in {told:?}")), _forward: forward, _told: stdout }
     }
 
-    /// An object of the output; `None` where it is not there.
-    pub(crate) async fn published(&self, name: &str) -> Option<String> {
-        let path = format!("/storage/v1/b/ours/o/out%2F{name}?alt=media");
+    /// Writes an object, or writes it over.
+    pub(crate) async fn lay(&self, name: &str, content: &[u8]) {
+        let path = format!("/upload/storage/v1/b/ours/o?uploadType=media&name={name}");
+        let (status, answer) = self.ask("POST", &path, content).await;
+        assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&answer));
+    }
+
+    /// An object below an output; `None` where it is not there.
+    pub(crate) async fn published(&self, output: &str, name: &str) -> Option<String> {
+        let path = format!("/storage/v1/b/ours/o/{output}%2F{name}?alt=media");
         match self.ask("GET", &path, b"").await {
             (200, content) => Some(String::from_utf8(content).unwrap()),
             (404, _) => None,
-            (status, answer) => panic!("{name}: {status}: {}", String::from_utf8_lossy(&answer)),
+            (status, answer) => panic!("{output}/{name}: {status}: {}", String::from_utf8_lossy(&answer)),
         }
     }
 
@@ -98,8 +110,13 @@ impl Doubles {
 
 /// Waits until the provider has answered so many requests.
 pub(crate) async fn answered(namespace: &Namespace, least: usize) {
+    answered_of(namespace, "", least).await;
+}
+
+/// Waits until the provider has answered so many requests whose prompts begin like this.
+pub(crate) async fn answered_of(namespace: &Namespace, beginning: &str, least: usize) {
     let ask = || async {
-        let testimony = Testimony::of_provider(namespace).await;
+        let testimony = Testimony::of_provider(namespace).await.of(beginning);
         let answers = testimony.answers();
         if answers >= least { Ok(()) } else { Err(format!("it has answered {answers}")) }
     };

@@ -6,7 +6,12 @@
 //! | `place` | the cluster and the namespace of a scenario |
 //! | `doubles` | provider and bucket of a scenario: started, filled, read |
 //! | `witness` | what must hold after each of them, seen from outside |
+//! | `shared` | several BatchJobs in one namespace, with one operator |
 //! | `batch_jobs` | a BatchJob and the operator: applied again, cancelled, suspended, with either process killed |
+//! | `inputs` | what a BatchJob is given: either format, no valid line, an output that is taken, the longest name |
+//! | `endings` | cancelled in each state, and at the end of the completion window |
+//! | `refusals` | Providers, Secrets, inputs and outputs that are missing or wrong, and are mended |
+//! | `definitions` | the kinds: manifests that the API server takes, and those that it refuses |
 //! | `runs` | a job as a `batch/v1` Job, without an operator: whole, with its pod deleted, with its node drained |
 //! | `zombie` | a node whose kubelet is frozen while its pod goes on |
 //!
@@ -17,9 +22,14 @@
 #![expect(clippy::unwrap_used, reason = "a scenario fails by panicking")]
 
 mod batch_jobs;
+mod definitions;
 mod doubles;
+mod endings;
+mod inputs;
 mod place;
+mod refusals;
 mod runs;
+mod shared;
 mod witness;
 mod zombie;
 
@@ -114,16 +124,38 @@ async fn main() -> ExitCode {
     for started in together {
         suite.end(started).await;
     }
+    let together = [
+        suite.start("batchjobs-of-every-input", inputs::every_input),
+        suite.start("batchjobs-end-early", endings::every_ending),
+        suite.start("manifests-are-taken-or-refused", definitions::manifests),
+    ];
+    for started in together {
+        suite.end(started).await;
+    }
+    let together = [
+        suite.start("batchjobs-outlast-their-providers", refusals::providers),
+        suite.start("batchjobs-outlast-their-buckets", refusals::buckets),
+    ];
+    for started in together {
+        suite.end(started).await;
+    }
+    let together = [
+        suite.start("a-batchjob-is-deleted-in-the-foreground", batch_jobs::deleted_in_the_foreground),
+        suite.start("a-queue-suspends-a-batchjob", batch_jobs::suspended_by_queue),
+    ];
+    for started in together {
+        suite.end(started).await;
+    }
     let drained = suite.start("a-node-is-drained", runs::drained);
     suite.end(drained).await;
     if suite.cluster.is_ours() {
-        let killed = suite.start("an-executor-is-killed", batch_jobs::executor_killed);
+        let killed = suite.start("an-executor-is-killed-three-times", batch_jobs::executor_killed);
         suite.end(killed).await;
         let zombie = suite.start("a-zombie-publishes-nothing", zombie::frozen_kubelet);
         suite.end(zombie).await;
     } else {
         println!(
-            "left out: an-executor-is-killed, a-zombie-publishes-nothing: their processes are not of this machine"
+            "left out: an-executor-is-killed-three-times, a-zombie-publishes-nothing: their processes are not of this machine"
         );
     }
     if suite.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

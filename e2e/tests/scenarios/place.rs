@@ -102,13 +102,22 @@ impl Namespace {
 
     /// Applies a manifest of `e2e/manifests`, with the image of this suite, for this namespace.
     pub(crate) async fn apply(&self, manifest: &str) {
-        let path: PathBuf = repository().join("e2e/manifests").join(manifest);
-        let mut text = files::read(&path).unwrap().replace("${NAMESPACE}", self.name);
-        if self.cluster.image != IMAGE {
-            text = text
-                .replace(IMAGE, &self.cluster.image)
-                .replace("imagePullPolicy: Never", "imagePullPolicy: IfNotPresent");
+        self.apply_text(self.manifest(manifest)).await;
+    }
+
+    /// A manifest of `e2e/manifests`, with the image of this suite, for this namespace.
+    pub(crate) fn manifest(&self, name: &str) -> String {
+        let path: PathBuf = repository().join("e2e/manifests").join(name);
+        let text = files::read(&path).unwrap().replace("${NAMESPACE}", self.name);
+        if self.cluster.image == IMAGE {
+            return text;
         }
+        text.replace(IMAGE, &self.cluster.image)
+            .replace("imagePullPolicy: Never", "imagePullPolicy: IfNotPresent")
+    }
+
+    /// Applies a manifest that is at hand.
+    pub(crate) async fn apply_text(&self, text: String) {
         self.kubectl(["apply", "--filename", "-"]).input(text).run().await.unwrap();
     }
 
