@@ -73,21 +73,28 @@ impl Node {
     }
 }
 
+/// Where the state of the running cluster is, of which a machine has one. Not below the checkout, whose path may be long: that of
+/// a socket has 107 bytes, and the kubelet leaves if it cannot bind `node-a/kubelet/pod-resources/kubelet.sock`.
+const STATE: &str = "/var/lib/penstock-cluster";
+
 /// The folders of a cluster.
 #[derive(Debug, Clone)]
 pub struct Layout {
+    /// What was built, and what was written.
     root: PathBuf,
+    state: PathBuf,
 }
 
 impl Layout {
     /// A cluster below this folder, which must be an absolute path.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        Self { state: root.join("state"), root }
     }
 
-    /// The cluster of this checkout.
+    /// The cluster of this machine, with what this checkout builds.
     pub fn of_this_repository() -> Self {
-        Self::at(repository().join("target/cluster"))
+        Self { state: STATE.into(), ..Self::at(repository().join("target/cluster")) }
     }
 
     /// What is built once and kept: the programs.
@@ -102,7 +109,7 @@ impl Layout {
 
     /// What belongs to the running cluster, and goes with it.
     pub fn state(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.root.join("state").join(name)
+        self.state.join(name)
     }
 
     /// What a process wrote. Stays when the cluster is gone.
