@@ -17,7 +17,7 @@ use crate::{
     decide::Work,
     manifests,
     settings::Settings,
-    workload::Before,
+    workload::{Before, Suspender},
 };
 
 /// The field manager of what is changed in a Job.
@@ -91,11 +91,14 @@ impl Actor<'_> {
         }
     }
 
-    /// Suspends the executor's Job of this uid, or lets it run.
+    /// Suspends the executor's Job of this uid, and says in it who did, or lets it run.
     pub async fn suspend(&self, uid: &str, suspend: bool) -> Result<(), ActError> {
         let name = Child::Executor.name(&self.batch_job.name_any());
         // The uid keeps the patch from another Job of that name.
-        let patch = json!({"metadata": {"uid": uid}, "spec": {"suspend": suspend}});
+        let patch = json!({
+            "metadata": {"uid": uid, "annotations": {Suspender::ANNOTATION: suspend.then_some("true")}},
+            "spec": {"suspend": suspend},
+        });
         let parameters = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         match bounded(self.api::<Job>().patch(&name, &parameters, &Patch::Merge(patch))).await {
             Ok(_) => Ok(()),

@@ -24,8 +24,8 @@ pub struct Workload {
     pub made_at: Option<Time>,
     /// It is being deleted.
     pub is_deleting: bool,
-    /// `spec.suspend`, whoever has set it.
-    pub is_suspended: bool,
+    /// Who has suspended it, if it is suspended.
+    pub suspended_by: Option<Suspender>,
     /// Pods that ended without ending the Job.
     pub lost: u32,
     /// What was so when it was made.
@@ -34,6 +34,25 @@ pub struct Workload {
     pub pods: Vec<LivePod>,
     /// How far it is.
     pub stage: Stage,
+}
+
+/// Who has suspended a Job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspender {
+    /// The operator, which says so in an annotation of the Job.
+    Operator,
+    /// A queue, or a person: whoever it is resumes it.
+    Other,
+}
+
+impl Suspender {
+    /// The annotation of a Job that the operator has suspended.
+    pub const ANNOTATION: &str = "penstock.dev/suspended";
+
+    fn of(job: &Job) -> Option<Self> {
+        let by = if job.annotations().contains_key(Self::ANNOTATION) { Self::Operator } else { Self::Other };
+        job.spec.as_ref()?.suspend?.then_some(by)
+    }
 }
 
 /// What was so of a job when one of its Jobs was made, kept in annotations of that Job: whether it comes further, and
@@ -115,7 +134,7 @@ impl Workload {
         Self {
             made_at: job.creation_timestamp(),
             is_deleting: job.metadata.deletion_timestamp.is_some(),
-            is_suspended: job.spec.as_ref().and_then(|spec| spec.suspend).unwrap_or_default(),
+            suspended_by: Suspender::of(job),
             lost,
             before: Before::of(job),
             stage: stage(job, &own, &live),
@@ -302,6 +321,19 @@ mod tests {
             ["a", "b"].map(|name| pod(name, "2026-01-01T00:00:00Z", &ended(75, ""))).into_iter().collect();
         assert_eq!(Workload::read(&job(&json!({})), &pods).lost, 2);
         assert_eq!(Workload::read(&job(&json!({"failed": 5})), &pods).lost, 5);
+    }
+
+    #[test]
+    fn who_has_suspended_a_job_stands_in_it() {
+        let mut job = job(&json!({}));
+        let by = |job: &Job| Workload::read(job, []).suspended_by;
+        assert_eq!(by(&job), None);
+        job.spec.as_mut().unwrap().suspend = Some(true);
+        assert_eq!(by(&job), Some(Suspender::Other));
+        job.metadata.annotations = Some([(Suspender::ANNOTATION.to_owned(), "true".to_owned())].into());
+        assert_eq!(by(&job), Some(Suspender::Operator));
+        job.spec.as_mut().unwrap().suspend = Some(false);
+        assert_eq!(by(&job), None);
     }
 
     #[test]

@@ -75,17 +75,24 @@ pub(crate) async fn operator_replaced(namespace: Namespace) -> String {
     told(lines, &testimony)
 }
 
+/// By somebody who suspends its Job, and by its own spec.
 pub(crate) async fn suspended(namespace: Namespace) -> String {
     let lines = MANY;
     let doubles = started(&namespace, lines).await;
-    answered(&namespace, lines / 10).await;
-    suspend(&namespace, "batchjob/run", true).await;
-    stands_still(&namespace).await;
+    let mut met = Vec::new();
+    for object in ["job/run", "batchjob/run"] {
+        met.push(namespace.running_pod(&met.iter().collect::<Vec<_>>(), JOB).await);
+        answered(&namespace, lines / 10).await;
+        suspend(&namespace, object, true).await;
+        stands_still(&namespace).await;
+        let suspended = ["get", "job/run", "--output=jsonpath={.spec.suspend}"];
+        assert_eq!(namespace.kubectl(suspended).run().await.unwrap(), "true", "it stays suspended");
+        suspend(&namespace, object, false).await;
+    }
     let before = Testimony::of_provider(&namespace).await.requests();
-    suspend(&namespace, "batchjob/run", false).await;
+    assert!(before < lines, "it was suspended before its end");
     ended(&namespace, "condition=Succeeded").await;
     let testimony = conserved(&namespace, &doubles, lines).await;
-    assert!(before < lines, "it was suspended before its end");
     assert_eq!(testimony.answered_again(), 0, "a pod that leaves in peace stores its answers");
     told(lines, &testimony)
 }

@@ -15,7 +15,7 @@ use penstock_job::{
 use super::{Action, Decision, Finding, Work, finish, until, validate};
 use crate::{
     observe::Observed,
-    workload::{Farewell, Stage, Workload},
+    workload::{Farewell, Stage, Suspender, Workload},
 };
 
 /// Pods that a Job may lose before another Job takes its place: the Job controller waits twice as long after each, up to
@@ -65,7 +65,7 @@ pub(super) fn running(seen: &Observed, executor: &Workload) -> Decision {
     if seen.is_cancelled() {
         return cancelling(seen, executor);
     }
-    if seen.is_expired() && (executor.is_suspended || executor.stage != Stage::Running) {
+    if seen.is_expired() && (executor.suspended_by.is_some() || executor.stage != Stage::Running) {
         return Decision::say(Finding::new(finish::state(seen))).then(delete(executor));
     }
     let mut decision = Decision::say(going_on(seen, executor));
@@ -75,11 +75,17 @@ pub(super) fn running(seen: &Observed, executor: &Workload) -> Decision {
     if seen.is_queued_by_others() {
         return decision;
     }
-    let suspend = seen.batch_job.spec.suspend;
-    if executor.is_suspended != suspend {
+    // What others have suspended they resume.
+    let suspend = match (seen.batch_job.spec.suspend, executor.suspended_by) {
+        (true, None) => Some(true),
+        (false, Some(Suspender::Operator)) => Some(false),
+        _ => None,
+    };
+    if let Some(suspend) = suspend {
         return decision.then(Action::Suspend { uid: executor.uid.clone(), suspend });
     }
-    if !suspend && executor.pods.is_empty() && executor.lost >= LOST_BEFORE_REPLACING {
+    let is_free = executor.suspended_by.is_none() && executor.pods.is_empty();
+    if is_free && executor.lost >= LOST_BEFORE_REPLACING {
         return decision.then(delete(executor));
     }
     decision
@@ -87,13 +93,13 @@ pub(super) fn running(seen: &Observed, executor: &Workload) -> Decision {
 
 /// A job whose Job is there and does its part.
 fn going_on(seen: &Observed, executor: &Workload) -> Finding {
-    let suspended = match (executor.is_suspended, seen.batch_job.spec.suspend) {
-        (_, true) => Some(Suspension::Spec),
-        (true, false) => Some(Suspension::Queue),
-        (false, false) => None,
+    let suspended = match (seen.batch_job.spec.suspend, executor.suspended_by) {
+        (true, _) => Some(Suspension::Spec),
+        (false, Some(Suspender::Other)) => Some(Suspension::Queue),
+        (false, Some(Suspender::Operator) | None) => None,
     };
     let mut finding = match &executor.stage {
-        _ if executor.is_suspended => {
+        _ if executor.suspended_by.is_some() => {
             Finding::held(seen.after(State::Queued), Evidence { suspended, ..Evidence::default() })
         }
         Stage::Waiting(told) => {

@@ -17,7 +17,7 @@ use super::*;
 use crate::{
     intake::Word,
     observe::{IntakeSeen, Jobs},
-    workload::{Farewell, LivePod, Stage, Workload},
+    workload::{Farewell, LivePod, Stage, Suspender, Workload},
 };
 
 mod convergence;
@@ -154,7 +154,7 @@ fn workload(stage: Stage) -> Workload {
         uid: "job-1".to_owned(),
         made_at: Some(ago(600)),
         is_deleting: false,
-        is_suspended: false,
+        suspended_by: None,
         lost: 0,
         before: Before::default(),
         pods: if runs { vec![pod] } else { Vec::new() },
@@ -245,7 +245,9 @@ fn each_event_has_its_answer() {
         || workload(Stage::Refused(farewell(Code::Configuration, Some(Reason::StorageRefused), None)));
     let succeeded =
         |ending| workload(Stage::Succeeded(last_word_text(Code::Completed, Some(receipt(ending)))));
-    let suspended = || Workload { is_suspended: true, ..workload(Stage::Waiting(None)) };
+    let suspended_by = |by| Workload { suspended_by: Some(by), ..workload(Stage::Waiting(None)) };
+    let (suspended, suspended_by_others) =
+        (|| suspended_by(Suspender::Operator), || suspended_by(Suspender::Other));
     let lost = |lost| Workload { lost, ..workload(Stage::Waiting(None)) };
     let deleting = || Workload { is_deleting: true, ..workload(Stage::Running) };
     let (validating, queued, running) =
@@ -380,16 +382,24 @@ fn each_event_has_its_answer() {
             Some(Reason::Suspended),
             vec![],
         ),
+        ("resumed", queued().executor(suspended()), Some(State::Queued), None, vec![suspend(false)]),
         (
-            "resumed",
-            queued().executor(suspended()),
+            "suspended by somebody else",
+            running().executor(suspended_by_others()),
             Some(State::Queued),
             Some(Reason::Suspended),
-            vec![suspend(false)],
+            vec![],
+        ),
+        (
+            "suspended by somebody else after pods were lost",
+            running().executor(Workload { lost: 3, ..suspended_by_others() }),
+            Some(State::Queued),
+            Some(Reason::Suspended),
+            vec![],
         ),
         (
             "suspended by its queue",
-            queued().labelled().executor(suspended()),
+            queued().labelled().executor(suspended_by_others()),
             Some(State::Queued),
             Some(Reason::Suspended),
             vec![],

@@ -66,7 +66,7 @@ impl Observed {
             }
             Event::QueueSuspends | Event::QueueResumes => {
                 if let Some(executor) = executor.as_mut().filter(|executor| !executor.is_over()) {
-                    executor.is_suspended = matches!(event, Event::QueueSuspends);
+                    executor.suspended_by = matches!(event, Event::QueueSuspends).then_some(Suspender::Other);
                 }
             }
             Event::UserSuspends => self.spec_mut().suspend = true,
@@ -104,7 +104,7 @@ impl Observed {
                 continue;
             }
             match workload.stage {
-                _ if workload.is_suspended => {
+                _ if workload.suspended_by.is_some() => {
                     workload.pods.clear();
                     workload.stage = Stage::Waiting(None);
                 }
@@ -147,7 +147,7 @@ impl Observed {
                 }
                 Action::Suspend { suspend, .. } => {
                     if let Some(executor) = &mut self.jobs.executor {
-                        executor.is_suspended = *suspend;
+                        executor.suspended_by = suspend.then_some(Suspender::Operator);
                     }
                 }
                 _ => {}
@@ -178,9 +178,7 @@ proptest! {
         }
         // What others suspend they resume, and what is missing is brought; what a user wants stays.
         seen.happens(Event::ProviderBack);
-        if queued {
-            seen.happens(Event::QueueResumes);
-        }
+        seen.happens(Event::QueueResumes);
         for _ in 0..40 {
             seen.pass();
             seen.happens(Event::Time);
