@@ -8,7 +8,7 @@ use kube::{
     core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
-use penstock_crds::{BatchJob, Provider, names::Child};
+use penstock_crds::{BatchJob, Provider, State, names::Child};
 
 use crate::{act::is_owned_by, manifests::BATCH_JOB, observe::Jobs, workload::Workload};
 
@@ -43,6 +43,12 @@ impl Caches {
     pub fn batch_job(&self, namespace: &str, name: &str) -> Option<Arc<BatchJob>> {
         let found = self.batch_jobs.get(&ObjectRef::new(name).within(namespace))?;
         found.0.as_ref().ok().map(|batch_job| Arc::new(batch_job.clone()))
+    }
+
+    /// The state of each BatchJob, as its status has it.
+    pub fn states(&self) -> Vec<Option<State>> {
+        let state = |found: &Arc<DeserializeGuard<BatchJob>>| found.0.as_ref().ok()?.status.as_ref()?.state;
+        self.batch_jobs.state().iter().map(state).collect()
     }
 
     /// The Provider of a BatchJob, unless it is not there or cannot be read.

@@ -1,4 +1,5 @@
-//! What the kubelet asks: whether the process serves (`/healthz`), and whether it is of use (`/readyz`).
+//! What the kubelet asks: whether the process serves (`/healthz`), and whether it is of use (`/readyz`). Prometheus asks at
+//! the same port (`/metrics`).
 //!
 //! The two differ on purpose: a replica that waits for its custom resource definitions is not ready, and restarting it
 //! would not help.
@@ -8,9 +9,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use axum::{Router, extract::State, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+use crate::metrics::{CONTENT_TYPE, Metrics};
 
 /// What this replica still waits for.
 #[derive(Debug, Clone, Default)]
@@ -42,17 +50,25 @@ impl Readiness {
     }
 }
 
-/// Answers the kubelet until `stop`.
+/// Answers the kubelet and Prometheus until `stop`.
 pub async fn serve_health(
     listener: TcpListener,
     readiness: Readiness,
+    metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let router = Router::new()
         .route("/healthz", get(async || "serving\n"))
-        .route("/readyz", get(async |State(readiness): State<Readiness>| readiness.answer()))
-        .with_state(readiness);
+        .route("/readyz", get(async move || readiness.answer()))
+        .route("/metrics", get(async move || told(&metrics)));
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+}
+
+fn told(metrics: &Metrics) -> Response {
+    match metrics.text() {
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@
 //! | [`mod@status`] | what is said in the status |
 //! | [`mod@intake`], [`intakes`] | what an output holds already, else the validation of the input |
 //! | [`progress`] | reports of executors, and what they are told |
-//! | [`leadership`], [`health`], [`call`], [`settings`], [`arguments`] | the process and its surroundings |
+//! | [`health`], [`metrics`] | what the kubelet and Prometheus ask |
+//! | [`leadership`], [`call`], [`settings`], [`arguments`] | the process and its surroundings |
 
 pub mod act;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub mod intake;
 pub mod intakes;
 pub mod leadership;
 pub mod manifests;
+pub mod metrics;
 pub mod observe;
 pub mod progress;
 pub mod reconcile;

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     num::NonZeroU64,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use k8s_controller::events::{Event, EventRecorder, EventType};
@@ -32,6 +32,7 @@ use crate::{
     decide::{Action, Decision, Work, decide},
     intakes::Intakes,
     manifests::{TOKEN, TOKEN_FOLDER},
+    metrics::Metrics,
     observe::{HeardSeen, Observed},
     progress::{Heard, Reports, report_url},
     settings::Settings,
@@ -85,6 +86,8 @@ pub struct Reconciler {
     pub authority: String,
     /// Tells of what happens.
     pub events: EventRecorder,
+    /// What Prometheus is told.
+    pub metrics: Arc<Metrics>,
     /// How often in a row the pass of a job failed, by its uid.
     pub failures: Mutex<HashMap<String, u32>>,
 }
@@ -103,7 +106,10 @@ pub async fn reconcile(
         }
     };
     reconciler.caches.filled().await;
-    let again = reconciler.pass(batch_job).await?;
+    let began = Instant::now();
+    let passed = reconciler.pass(batch_job).await;
+    reconciler.metrics.passed(began.elapsed(), passed.is_ok());
+    let again = passed?;
     reconciler.failures().remove(&found.uid().unwrap_or_default());
     // Spread, so that not all jobs are looked at in the same second.
     let resync = RESYNC.mul_f64(fastrand::f64().mul_add(0.4, 0.8));
@@ -257,7 +263,7 @@ impl Reconciler {
             return Ok(Some(decision.again.map_or(wait, |again| again.min(wait))));
         }
         match self.write(batch_job, &after).await {
-            Ok(()) => {}
+            Ok(()) => self.metrics.wrote_status(),
             // What was seen is old; the watch brings what is new.
             Err(error) if error.is_conflict() => return Ok(Some(BACKOFF)),
             Err(error) => return Err(ReconcileError::Status(error)),

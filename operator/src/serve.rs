@@ -25,6 +25,7 @@ use crate::{
     health::{Readiness, serve_health},
     intakes::Intakes,
     leadership::Candidate,
+    metrics::Metrics,
     progress::{Authority, AuthorityError, Progress, Reports, Reviewer, serve_progress},
     reconcile::Reconciler,
     settings::Settings,
@@ -102,10 +103,12 @@ pub async fn serve(options: ServeOptions, stop: CancellationToken) -> Result<(),
     let client = connect().await?;
     let readiness = Readiness::awaiting(["BatchJob", "Provider"]);
     let health = listen(options.health_address).await?;
+    let metrics = Arc::new(Metrics::default());
     // It answers until the very end, and ends with the process.
     let health = AbortOnDropHandle::new(tokio::spawn(serve_health(
         health,
         readiness.clone(),
+        Arc::clone(&metrics),
         CancellationToken::new(),
     )));
     let candidate = Candidate::new(client.clone(), options.namespace.clone(), options.pod.clone());
@@ -115,7 +118,7 @@ pub async fn serve(options: ServeOptions, stop: CancellationToken) -> Result<(),
     let work = async {
         leads.cancel();
         candidate.take_label().await.map_err(label)?;
-        work(&client, &options, &stop).await
+        work(&client, &options, metrics, &stop).await
     };
     let led = async {
         await_definitions(&client, &readiness).await;
@@ -139,12 +142,18 @@ async fn stopped_waiting(stop: &CancellationToken, leads: &CancellationToken) {
 }
 
 /// What the leader does, until `stop`.
-async fn work(client: &Client, options: &ServeOptions, stop: &CancellationToken) -> Result<(), ServeError> {
+async fn work(
+    client: &Client,
+    options: &ServeOptions,
+    metrics: Arc<Metrics>,
+    stop: &CancellationToken,
+) -> Result<(), ServeError> {
     let authority = Authority::keep(client, &options.namespace, AUTHORITY).await?;
     let acceptor = TlsAcceptor::from(Arc::new(authority.server(&options.progress_names)?));
     let listener = listen(options.progress_address).await?;
     let watches = watch(client, options.watch_namespace.as_deref());
     let reports = Arc::new(Reports::default());
+    metrics.leads(Arc::clone(&watches.caches), Arc::clone(&reports));
     let (turned, turns) = mpsc::channel(TURNED);
     let progress = Progress {
         caches: Arc::clone(&watches.caches),
@@ -161,6 +170,7 @@ async fn work(client: &Client, options: &ServeOptions, stop: &CancellationToken)
         settings: options.settings.clone(),
         authority: authority.certificate,
         events: EventRecorder::new(client.clone(), reporter),
+        metrics,
         failures: std::sync::Mutex::default(),
     });
     tracing::info!(pod = options.pod, "leading");

@@ -4,7 +4,10 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -28,7 +31,10 @@ pub struct Heard {
 
 /// The newest report of each job.
 #[derive(Debug, Default)]
-pub struct Reports(Mutex<HashMap<String, Job>>);
+pub struct Reports {
+    jobs: Mutex<HashMap<String, Job>>,
+    taken: AtomicU64,
+}
 
 /// What is remembered of one job.
 #[derive(Debug)]
@@ -46,6 +52,7 @@ impl Reports {
 
     /// Takes in a report of the job of this uid. One that is older than what was heard changes nothing.
     pub fn hear(&self, uid: &str, report: Report, at: Instant) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
         let mut jobs = self.jobs();
         let Some(job) = jobs.get_mut(uid) else {
             let done = VecDeque::from([(at, report.outcomes.total())]);
@@ -63,6 +70,11 @@ impl Reports {
         job.heard = Heard { report: Arc::new(report), at, per_minute: job.per_minute() };
     }
 
+    /// How many reports were taken in.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Forgets every job but those.
     pub fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.jobs().retain(|uid, _| is_there(uid));
@@ -70,7 +82,7 @@ impl Reports {
 
     fn jobs(&self) -> MutexGuard<'_, HashMap<String, Job>> {
         // Nothing panics while it holds this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,6 +136,7 @@ mod tests {
         assert_eq!(at(1, late, &reports, began).report.lines, first.lines);
         let next = Report { sequence: 6, lines: 99, ..first };
         assert_eq!(at(2, next, &reports, began).report.lines, 99);
+        assert_eq!(reports.taken(), 3);
     }
 
     #[test]
