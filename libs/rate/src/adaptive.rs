@@ -72,8 +72,9 @@ pub(crate) struct Adaptive {
     knee: Knee,
     /// How many jobs share the key, this one among them.
     jobs: f64,
-    /// Whether it was said yet what they send.
+    /// Whether it was said yet what they send, and what each of several sends on average, in requests per minute.
     has_heard: bool,
+    heard_rpm: Option<f64>,
     sent_at: f64,
     story: Story,
 }
@@ -122,6 +123,7 @@ impl Adaptive {
             knee: if searches { Knee::searching(most) } else { Knee::unbounded(most) },
             jobs: 1.0,
             has_heard: false,
+            heard_rpm: None,
             sent_at: 0.0,
             story: Story::default(),
         }

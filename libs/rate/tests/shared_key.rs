@@ -59,6 +59,21 @@ fn a_newcomer_takes_an_equal_part_at_once_and_begins_with_no_claim_of_its_own() 
 }
 
 #[test]
+fn who_is_allowed_less_than_its_part_pulls_nobody_down() {
+    let mut elder = limited();
+    exchange(MINUTE, &mut [&mut elder]);
+    let part = elder.rate_rpm().unwrap() / 2.0;
+    let allowed = Limits { rpm: NonZeroU32::new(60), ..Limits::default() };
+    let mut modest = Learner::new(Mode::Adaptive, Profile::OpenAi, allowed, MINUTE);
+    modest.sent(MINUTE, RequestId(0), COST);
+    for _ in 0..10 {
+        exchange(MINUTE, &mut [&mut elder, &mut modest]);
+    }
+    assert_close(elder.rate_rpm().unwrap(), part);
+    assert_eq!(modest.gauges().effective_rpm, Some(60.0));
+}
+
+#[test]
 fn a_newcomer_stops_to_rise_as_steeply_as_at_a_start() {
     let (mut elder, mut newcomer) = (limited(), adaptive(MINUTE));
     exchange(MINUTE, &mut [&mut elder]);

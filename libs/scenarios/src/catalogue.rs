@@ -61,6 +61,7 @@ catalogue![
     "two-jobs-3500",
     "two-jobs-ledger-2s",
     "two-jobs-ledger-10s",
+    "two-jobs-ledger-bounded",
     "ten-jobs-ledger",
     "warm-start-500",
     "warm-start-3500",

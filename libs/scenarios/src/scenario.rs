@@ -47,6 +47,8 @@ pub struct Scenario {
     pub saturation_seconds: Option<NonZeroU32>,
     /// What the learner of each job is told beforehand.
     pub knowledge: Knowledge,
+    /// The user's bound on the requests per minute of each job, in their order, where jobs have bounds of their own.
+    pub rpm_of_jobs: Vec<Option<NonZeroU32>>,
     /// The ranges, by rule and figure.
     pub expect: BTreeMap<Rule, BTreeMap<Figure, Bounds>>,
 }
@@ -92,6 +94,7 @@ impl Default for Scenario {
             exchange_seconds: None,
             saturation_seconds: None,
             knowledge: Knowledge::default(),
+            rpm_of_jobs: Vec::new(),
             expect: BTreeMap::new(),
         }
     }
@@ -166,7 +169,8 @@ impl Scenario {
     /// Runs one case under one rule.
     pub fn judge(&self, rule: Rule, case: Case) -> Judged {
         let trial = self.trial(case);
-        let mut controllers: Vec<_> = trial.jobs.iter().map(|_| self.controller(rule, &trial)).collect();
+        let jobs = 0..trial.jobs.len();
+        let mut controllers: Vec<_> = jobs.map(|job| self.controller(rule, &trial, job)).collect();
         let course = run(&trial, &mut controllers);
         let measures = Measures::of(&course);
         Judged { case, course, measures }
@@ -188,18 +192,19 @@ impl Scenario {
         }
     }
 
-    fn controller(&self, rule: Rule, trial: &Trial) -> Box<dyn Controller> {
+    fn controller(&self, rule: Rule, trial: &Trial, job: usize) -> Box<dyn Controller> {
         match rule {
             Rule::Oracle => Box::new(Oracle::new(trial.requests_per_minute())),
             Rule::Script => Box::new(Script::new()),
-            Rule::Aimd => self.learning(Mode::Aimd),
-            Rule::Adaptive => self.learning(Mode::Adaptive),
+            Rule::Aimd => self.learning(Mode::Aimd, job),
+            Rule::Adaptive => self.learning(Mode::Adaptive, job),
         }
     }
 
-    fn learning(&self, mode: Mode) -> Box<dyn Controller> {
+    fn learning(&self, mode: Mode, job: usize) -> Box<dyn Controller> {
         let Knowledge { profile: KnownProfile(profile), rpm, tpm, remembered_rpm, remembered_tpm } =
             self.knowledge;
+        let rpm = self.rpm_of_jobs.get(job).copied().flatten().or(rpm);
         let limits = Limits { rpm, tpm, max_in_flight: None };
         let remembered = [(Dimension::Requests, remembered_rpm), (Dimension::Tokens, remembered_tpm)];
         let remembered = remembered.into_iter().filter_map(|(dimension, rate)| Some((dimension, rate?)));

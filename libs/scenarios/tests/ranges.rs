@@ -78,6 +78,7 @@ scenarios! {
     two_jobs_3500: "two-jobs-3500",
     two_jobs_ledger_2s: "two-jobs-ledger-2s",
     two_jobs_ledger_10s: "two-jobs-ledger-10s",
+    two_jobs_ledger_bounded: "two-jobs-ledger-bounded",
     ten_jobs_ledger: "ten-jobs-ledger",
     warm_start_500: "warm-start-500",
     warm_start_3500: "warm-start-3500",

@@ -10,6 +10,9 @@ use super::{Adaptive, Tokens};
 use crate::event::Dimension;
 use crate::gauges::Gauges;
 
+/// Who sends this share of what the user allows sends as much as that: a refusal now and then takes a little of it.
+const NEARLY: f64 = 0.9;
+
 impl Adaptive {
     /// Requests per minute that may go, as far as the provider's limits allow.
     pub(crate) fn rate_rpm(&self) -> f64 {
@@ -18,9 +21,15 @@ impl Adaptive {
     }
 
     /// The same for the other jobs on the key. One that has not heard of them yet counts as if it sent nothing: it has no
-    /// part of the limit yet, and how fast it starts says nothing about how much there is to divide.
+    /// part of the limit yet, and how fast it starts says nothing about how much there is to divide. One whose user allows
+    /// less than its part leaves the rest to the others: it repeats what it heard, which pulls nobody down.
     pub(crate) fn told_rpm(&self) -> f64 {
-        if self.has_heard { self.rate_rpm() } else { 0.0 }
+        if !self.has_heard {
+            return 0.0;
+        }
+        let rate = self.rate_rpm();
+        let own = self.bounds.effective_rpm().filter(|own| NEARLY * own <= rate);
+        own.zip(self.heard_rpm).map_or(rate, |(own, heard)| own.max(heard))
     }
 
     /// The same as far as it was found out from refusals.

@@ -32,6 +32,7 @@ impl Adaptive {
         self.has_heard = true;
         let mut turns = self.believe(now);
         let mean = shared.mean_rpm.filter(|mean| shared.jobs > NonZeroU32::MIN && is_rate(*mean));
+        self.heard_rpm = mean;
         if let Some(mean) = mean {
             let (dimension, unit) = self.deciding();
             let part = mean / 60.0 * unit;
