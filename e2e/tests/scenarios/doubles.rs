@@ -65,11 +65,17 @@ impl Doubles {
         Self { port: port.unwrap_or_else(|| panic!("no port in {told:?}")), _forward: forward, _told: stdout }
     }
 
-    /// Writes an object, or writes it over.
+    /// Writes an object, or writes it over as soon as the bucket lets it: once a second.
     pub(crate) async fn lay(&self, name: &str, content: &[u8]) {
         let path = format!("/upload/storage/v1/b/ours/o?uploadType=media&name={name}");
-        let (status, answer) = self.ask("POST", &path, content).await;
-        assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&answer));
+        let write = || async {
+            match self.ask("POST", &path, content).await {
+                (200, _) => Ok(()),
+                (429, _) => Err("it was written a moment ago"),
+                (status, answer) => panic!("{name}: {status}: {}", String::from_utf8_lossy(&answer)),
+            }
+        };
+        until(&format!("{name} to be written"), ANSWER, write).await.unwrap();
     }
 
     /// An object below an output; `None` where it is not there.

@@ -22,10 +22,9 @@ pub(crate) async fn providers(namespace: Namespace) -> String {
     let job = |name, lines| Job { name, lines };
     let [leaves, returns, refused, keyless, without] =
         [job("leaves", MANY), job("returns", 20), job("refused", 20), job("keyless", 20), job("without", 20)];
-    for job in [leaves, refused, keyless, without] {
+    for job in [refused, keyless, without] {
         shared.begin(job, json!({"providerRef": {"name": job.name}})).await;
     }
-    shared.begin(returns, json!({"providerRef": {"name": "returns"}, "suspend": true})).await;
     shared.reason(keyless.name, "Misconfigured").await;
     secret(&shared, "later", KEY).await;
     shared.reason(without.name, "Misconfigured").await;
@@ -44,6 +43,7 @@ pub(crate) async fn providers(namespace: Namespace) -> String {
 
 /// A job takes what its Provider said when its executor was made. Its next pod does, too.
 async fn gone_in_mid_run(shared: &Shared, job: Job<'_>) {
+    shared.begin(job, json!({"providerRef": {"name": job.name}})).await;
     shared.answered(job.name, job.lines / 20).await;
     remove_provider(shared, job.name).await;
     shared.lose_pod(job.name).await;
@@ -51,6 +51,7 @@ async fn gone_in_mid_run(shared: &Shared, job: Job<'_>) {
 }
 
 async fn gone_before_the_start(shared: &Shared, job: Job<'_>) {
+    shared.begin(job, json!({"providerRef": {"name": job.name}, "suspend": true})).await;
     shared.reason(job.name, "Suspended").await;
     remove_provider(shared, job.name).await;
     shared.change(job.name, json!({"suspend": false})).await;
