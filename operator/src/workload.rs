@@ -155,8 +155,10 @@ impl Workload {
 }
 
 fn stage(job: &Job, own: &[&Pod], live: &[LivePod]) -> Stage {
+    // Jobs and pods are watched apart: an end of the Job that is seen before that of its pod waits for what the pod said.
+    let is_seen = live.is_empty();
     let conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    for condition in conditions.filter(|condition| condition.status == "True") {
+    for condition in conditions.filter(|condition| is_seen && condition.status == "True") {
         match condition.type_.as_str() {
             "Complete" => return Stage::Succeeded(farewell(own, |code| code == 0)),
             "Failed" => return failed(condition, own),
@@ -369,6 +371,18 @@ mod tests {
             Stage::Succeeded(Farewell { exit_code: Some(0), message: Some("word".to_owned()) })
         );
         assert!(workload.is_over(), "it is not deleted");
+    }
+
+    #[test]
+    fn a_job_is_not_over_before_its_pod_is_seen_to_be() {
+        let refused =
+            json!({"conditions": [{"type": "Failed", "status": "True", "reason": "PodFailurePolicy"}]});
+        let running = json!({"phase": "Running", "containerStatuses": container(&json!({"running": {"startedAt": null}}))});
+        let seen_late = pod("a", "2026-01-01T00:00:00Z", &running);
+        assert_eq!(Workload::read(&job(&refused), [&seen_late]).stage, Stage::Running);
+        let over = pod("a", "2026-01-01T00:00:00Z", &ended(64, "word"));
+        let expected = Farewell { exit_code: Some(64), message: Some("word".to_owned()) };
+        assert_eq!(Workload::read(&job(&refused), [&over]).stage, Stage::Refused(expected));
     }
 
     #[test]
