@@ -91,22 +91,20 @@ impl Caches {
 
     /// Another live BatchJob with the same output, that was there first or has begun.
     pub fn rival_of(&self, batch_job: &BatchJob) -> Option<String> {
-        let output = |job: &BatchJob| job.spec.output.uri.trim_end_matches('/').to_owned();
+        fn output(job: &BatchJob) -> &str {
+            job.spec.output.uri.trim_end_matches('/')
+        }
         let age = |job: &BatchJob| (job.creation_timestamp().map(|time| time.0), job.uid());
-        let mine = output(batch_job);
-        self.batch_jobs.state().iter().filter_map(|other| other.0.as_ref().ok()).find_map(|other| {
-            let is_live = other.metadata.deletion_timestamp.is_none()
-                && !other
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.state)
-                    .is_some_and(penstock_crds::state::State::is_over);
-            let is_rival = is_live
-                && other.uid() != batch_job.uid()
-                && output(other) == mine
-                && age(other) < age(batch_job);
-            is_rival.then(|| format!("{}/{}", other.namespace().unwrap_or_default(), other.name_any()))
-        })
+        let is_rival = |other: &BatchJob| {
+            let state = other.status.as_ref().and_then(|status| status.state);
+            other.metadata.uid != batch_job.metadata.uid
+                && output(other) == output(batch_job)
+                && other.metadata.deletion_timestamp.is_none()
+                && !state.is_some_and(penstock_crds::state::State::is_over)
+                && age(other) < age(batch_job)
+        };
+        let rival = self.batch_jobs.find(|other| other.0.as_ref().is_ok_and(is_rival))?;
+        Some(format!("{}/{}", rival.namespace().unwrap_or_default(), rival.name_any()))
     }
 
     /// The BatchJobs that use a Provider.
@@ -127,8 +125,9 @@ impl Caches {
     }
 
     fn pods_of(&self, batch_job: &BatchJob) -> Vec<Arc<DeserializeGuard<Pod>>> {
-        let (name, namespace) = (batch_job.name_any(), batch_job.namespace());
-        self.pods
-            .state_filter(|pod| pod.namespace() == namespace && pod.labels().get(BATCH_JOB) == Some(&name))
+        let own = batch_job.meta();
+        self.pods.state_filter(|pod| {
+            pod.meta().namespace == own.namespace && pod.labels().get(BATCH_JOB) == own.name.as_ref()
+        })
     }
 }

@@ -6,7 +6,10 @@
 use std::{fmt::Debug, sync::Arc};
 
 use futures_util::{Stream, StreamExt, future};
-use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{Pod, PodTemplateSpec},
+};
 use kube::{
     Api, Client, Resource, ResourceExt,
     core::DeserializeGuard,
@@ -47,9 +50,15 @@ pub fn watch(client: &Client, namespace: Option<&str>) -> Watches {
     let controller = Controller::new(api(client, namespace), watcher::Config::default());
     let batch_jobs = controller.store();
     let (providers, provider_changes) =
-        reflect(api::<Provider>(client, namespace), watcher::Config::default());
-    let (jobs, job_changes) = reflect(api::<Job>(client, namespace), made_by_us.clone());
-    let (pods, pod_changes) = reflect(api::<Pod>(client, namespace), made_by_us);
+        reflect(api::<Provider>(client, namespace), watcher::Config::default(), |_| {});
+    // What the operator itself has put there is most of a Job and of a pod, and is read by nobody here.
+    let without_template = |job: &mut Job| {
+        if let Some(spec) = &mut job.spec {
+            spec.template = PodTemplateSpec::default();
+        }
+    };
+    let (jobs, job_changes) = reflect(api::<Job>(client, namespace), made_by_us.clone(), without_template);
+    let (pods, pod_changes) = reflect(api::<Pod>(client, namespace), made_by_us, |pod| pod.spec = None);
     let caches = Arc::new(Caches { batch_jobs, providers, jobs, pods });
     let users = Arc::clone(&caches);
     let controller = controller
@@ -95,10 +104,11 @@ where
     }
 }
 
-/// What a watch keeps, and the objects that change.
+/// What a watch keeps, without what nobody reads, and the objects that change.
 fn reflect<K>(
     api: Api<Guarded<K>>,
     config: watcher::Config,
+    drop_unread: impl Fn(&mut K) + Send + 'static,
 ) -> (Store<Guarded<K>>, impl Stream<Item = Result<Guarded<K>, watcher::Error>> + Send)
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
@@ -106,9 +116,12 @@ where
     let (store, writer) = reflector::store();
     let changes = watcher(api, config)
         .default_backoff()
-        .modify(|object| {
+        .modify(move |object| {
             // Who has set which field is of no use here, and often half of an object.
             object.managed_fields_mut().clear();
+            if let Ok(object) = &mut object.0 {
+                drop_unread(object);
+            }
         })
         .reflect(writer)
         .touched_objects();

@@ -166,7 +166,7 @@ pub fn decide(seen: &Observed) -> Decision {
     }
     let Some(status) = seen.batch_job.status.as_ref().filter(|status| status.state.is_some()) else {
         // Accepted before anything slow is done.
-        return Decision::say(Finding::new(State::Validating).note("The job was accepted."));
+        return Decision::say(Finding::new(State::Validating));
     };
     if is_over(status) {
         return finish::after_the_end(seen, status);

@@ -244,7 +244,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Writes the status when it says something new, and an event when the state or the reason is another one.
+    /// Writes the status when it says something new, and an event when that is news.
     async fn report(
         &self,
         batch_job: &BatchJob,
@@ -268,7 +268,7 @@ impl Reconciler {
             Err(error) if error.is_conflict() => return Ok(Some(BACKOFF)),
             Err(error) => return Err(ReconcileError::Status(error)),
         }
-        if (before.state, &before.reason) != (after.state, &after.reason) {
+        if is_news(&before, &after) {
             let kind = if is_trouble(&after) { EventType::Warning } else { EventType::Normal };
             let reason = after.reason.clone().unwrap_or_default();
             self.tell(batch_job, kind, &reason, after.message.clone().unwrap_or_default()).await;
@@ -334,6 +334,20 @@ fn reason_of(work: Work) -> &'static str {
     }
 }
 
+/// Whether an event tells of it: the end of a job, and what stands in its way and does so no more. How far a job is on its
+/// way stands in its status, and each event is an object of its own.
+fn is_news(before: &BatchJobStatus, after: &BatchJobStatus) -> bool {
+    let has_changed = (before.state, &before.reason) != (after.state, &after.reason);
+    has_changed && (after.state.is_some_and(State::is_over) || is_held_up(before) || is_held_up(after))
+}
+
+/// Whether something stands in its way that does not belong to the way.
+fn is_held_up(status: &BatchJobStatus) -> bool {
+    let (Some(state), Some(reason)) = (status.state, &status.reason) else { return false };
+    let of_the_way = [Reason::WaitingForPod, Reason::Learning, Reason::AtOwnLimit, Reason::RunningAtLimit];
+    *reason != state.to_string() && !of_the_way.iter().any(|one| *reason == one.to_string())
+}
+
 /// Whether somebody should look.
 fn is_trouble(status: &BatchJobStatus) -> bool {
     status.state == Some(State::Failed) || status.reason == Some(Reason::Misconfigured.to_string())
@@ -344,4 +358,34 @@ fn too_soon(before: &BatchJobStatus, now: Timestamp) -> Option<Duration> {
     let written = before.progress.as_ref()?.last_updated_time.as_ref()?.0;
     let since = Duration::try_from(now.duration_since(written)).unwrap_or_default();
     PROGRESS_EVERY.checked_sub(since).filter(|wait| !wait.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(state: State, reason: &str) -> BatchJobStatus {
+        BatchJobStatus { state: Some(state), reason: Some(reason.to_owned()), ..BatchJobStatus::default() }
+    }
+
+    #[test]
+    fn an_event_tells_of_troubles_and_of_the_end_and_not_of_the_way() {
+        let way = [
+            BatchJobStatus::default(),
+            told(State::Validating, "Validating"),
+            told(State::Queued, "WaitingForPod"),
+            told(State::Running, "Running"),
+            told(State::Running, "Learning"),
+            told(State::Running, "RunningAtLimit"),
+            told(State::Finalizing, "Finalizing"),
+        ];
+        for step in way.windows(2) {
+            assert!(!is_news(&step[0], &step[1]), "{:?}", step[1].reason);
+        }
+        let trouble = told(State::Running, "CredentialsRefused");
+        assert!(is_news(&way[3], &trouble) && is_news(&trouble, &way[3]));
+        assert!(!is_news(&trouble, &trouble));
+        assert!(is_news(&way[6], &told(State::Completed, "Completed")));
+        assert!(is_news(&way[0], &told(State::Failed, "OutputOccupied")));
+    }
 }

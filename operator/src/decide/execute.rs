@@ -25,6 +25,8 @@ const LOST_BEFORE_REPLACING: u32 = 3;
 const LOST_IN_VAIN: u32 = 20;
 /// How long after a Job was made another takes its place whose pod may find the output open to it.
 const REFUSED_BY_STORAGE: Duration = Duration::from_mins(2);
+/// What is said from validation until somebody says more of the pod.
+const NO_POD: &str = "its Job has no pod yet";
 /// How long an executor may be silent before a cancellation no longer waits for it to be heard.
 const SILENT: Duration = Duration::from_mins(1);
 
@@ -48,7 +50,7 @@ pub(super) fn starting(seen: &Observed) -> Decision {
         let told = format!("{lost} pods were lost, one after the other, and the job came no further.");
         return ending(seen, Finding::new(finish::state(seen)).note(told));
     }
-    Decision::say(waiting(seen, pod_waits("its Job is being made"))).then(Action::Create(Work::Execute))
+    Decision::say(waiting(seen, pod_waits(NO_POD))).then(Action::Create(Work::Execute))
 }
 
 /// The executor's Job is there.
@@ -103,7 +105,7 @@ fn going_on(seen: &Observed, executor: &Workload) -> Finding {
             Finding::held(seen.after(State::Queued), Evidence { suspended, ..Evidence::default() })
         }
         Stage::Waiting(told) => {
-            let told = told.as_deref().unwrap_or("its Job has no pod yet");
+            let told = told.as_deref().unwrap_or(NO_POD);
             waiting(seen, Evidence { suspended, ..pod_waits(told) })
         }
         _ => told(seen, suspended),
@@ -213,6 +215,12 @@ fn waiting(seen: &Observed, evidence: Evidence) -> Finding {
 fn lost_in_vain(seen: &Observed, executor: &Workload) -> u32 {
     let has_come_further = seen.before().done > executor.before.done;
     executor.lost.saturating_add(if has_come_further { 0 } else { executor.before.lost })
+}
+
+/// What stands in the way of a job that was validated in this pass: the same as in the next ones, so that these have
+/// nothing new to write.
+pub(super) fn before_starting(seen: &Observed) -> Evidence {
+    Evidence { pod_waits: Some(NO_POD.to_owned()), ..seen.evidence() }
 }
 
 fn pod_waits(told: &str) -> Evidence {

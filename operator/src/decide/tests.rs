@@ -269,7 +269,13 @@ fn each_event_has_its_answer() {
             None,
             vec![],
         ),
-        ("validated", validating().said(Word::Accepted(validated())), Some(State::Queued), None, vec![]),
+        (
+            "validated",
+            validating().said(Word::Accepted(validated())),
+            Some(State::Queued),
+            Some(Reason::WaitingForPod),
+            vec![],
+        ),
         (
             "no line is valid",
             validating().said(Word::Refused {

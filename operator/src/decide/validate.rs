@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use penstock_crds::{names::Child, reason::Evidence, state::State};
 
-use super::{Action, Decision, Finding, Work, finish, until};
+use super::{Action, Decision, Finding, Work, execute, finish, until};
 use crate::{
     intake::Word,
     observe::{IntakeSeen, Observed},
@@ -64,7 +64,7 @@ impl Decision {
 fn heed(seen: &Observed, word: &Word) -> Decision {
     match word {
         Word::Accepted(validated) => {
-            let mut finding = Finding::held(State::Queued, seen.evidence());
+            let mut finding = Finding::held(State::Queued, execute::before_starting(seen));
             finding.validated = Some(validated.clone());
             Decision::say(finding)
         }
