@@ -49,7 +49,7 @@ soak:
 # Measures this machine with the release build (docs/benchmarks.md). ROWS=requests,validation takes only these subjects,
 # LINES=1000000 a smaller input for the memory rows, QUICK=1 little of everything, JSON=1 prints JSON.
 bench:
-	cargo build --release --locked --package penstock --package penstock-bench
+	cargo build --release --locked --package penstock --package penstock-operator --package penstock-bench
 	test -x target/bench-python/bin/python || python3 -m venv target/bench-python
 	target/bench-python/bin/python -m pip install --quiet --requirement bench/requirements.txt
 	target/release/penstock-bench rows --python target/bench-python/bin/python \

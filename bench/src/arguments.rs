@@ -58,6 +58,12 @@ pub(crate) struct RowsArguments {
     /// The measured binary [default: the one beside this one]
     #[arg(long, value_name = "FILE")]
     pub(crate) penstock: Option<PathBuf>,
+    /// The measured operator [default: the one beside this one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) operator: Option<PathBuf>,
+    /// Where kube-apiserver and kube-controller-manager are; `make cluster-up` builds them
+    #[arg(long, value_name = "DIR", default_value = "target/cluster/bin")]
+    pub(crate) kubernetes: PathBuf,
     /// A Python that has aiohttp
     #[arg(long, value_name = "FILE", default_value = "python3")]
     pub(crate) python: PathBuf,

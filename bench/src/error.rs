@@ -17,7 +17,9 @@ pub(crate) enum BenchError {
         source: io::Error,
     },
     /// A program cannot be started.
-    #[error("start `{command}`: {source}; `make bench` builds and installs what is needed")]
+    #[error(
+        "start `{command}`: {source}; `make bench` builds and installs what is needed, `make cluster-up` the programs of Kubernetes"
+    )]
     Start {
         /// As one would type it.
         command: String,
@@ -65,6 +67,9 @@ pub(crate) enum BenchError {
     /// The bucket.
     #[error(transparent)]
     Storage(#[from] penstock_storage::StorageError),
+    /// The API server.
+    #[error("ask the API server: {0}; it may be too busy, try again")]
+    Kube(#[from] Box<kube::Error>),
     /// This process.
     #[error("run the server or the loop: {0}; allow this process more memory and files")]
     Own(#[from] io::Error),

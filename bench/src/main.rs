@@ -7,6 +7,7 @@
 //! | [`row`], [`spread`], [`report`] | one measured row, the spread of its rounds, and how rows are shown |
 //! | [`server`], [`answering`] | a server that gives every request one answer, and the handle on its process |
 //! | [`served`] | what such handles have in common: a server that is told on stdin |
+//! | [`cluster`] | a Kubernetes API without nodes, the operator in it, and a stand-in for its pods |
 //! | [`bucket`] | the storage double in a process of its own, and what its log says of a job |
 //! | [`reading`] | an input read to its end, as a job does and with a bare client |
 //! | [`simulated`] | the provider double in a process of its own, and its log |
@@ -21,6 +22,7 @@
 mod answering;
 mod arguments;
 mod bucket;
+mod cluster;
 mod error;
 mod input;
 mod machine;

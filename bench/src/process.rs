@@ -166,6 +166,14 @@ impl Running {
         Ok(self.stat()?.busy)
     }
 
+    /// The most resident memory at any moment so far, in bytes.
+    pub(crate) fn peak_bytes(&self) -> Result<u64, BenchError> {
+        let id = self.child.as_ref().map_or(0, Child::id);
+        let path = PathBuf::from(format!("/proc/{id}/status"));
+        let text = fs::read_to_string(&path).map_err(|source| BenchError::File { path, source })?;
+        peak(&text).ok_or_else(|| BenchError::Answer { command: self.command.clone(), said: text })
+    }
+
     fn stat(&self) -> Result<Stat, BenchError> {
         let id = self.child.as_ref().map_or(0, Child::id);
         let path = PathBuf::from(format!("/proc/{id}/stat"));
@@ -238,6 +246,12 @@ impl Stat {
     }
 }
 
+/// Reads the peak of resident memory in `/proc/<pid>/status` (`proc_pid_status(5)`).
+fn peak(text: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(1_024 * value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?)
+}
+
 fn last_words(said: &Path) -> String {
     let text = fs::read(said).unwrap_or_default();
     let start = text.len().saturating_sub(LAST_WORDS);
@@ -259,6 +273,11 @@ mod tests {
         let expected = Stat { is_over: false, busy: Duration::from_millis(1_500) };
         assert_eq!(Stat::read(text), Some(expected));
         assert!(Stat::read(&text.replace(" R ", " Z ")).is_some_and(|stat| stat.is_over));
+    }
+
+    #[test]
+    fn the_peak_of_memory_is_told_in_kibibytes() {
+        assert_eq!(peak("VmPeak:\t  900 kB\nVmHWM:\t  100 kB\nVmRSS:\t 90 kB\n"), Some(102_400));
     }
 
     #[test]

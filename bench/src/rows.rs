@@ -5,6 +5,7 @@ mod decision;
 mod finalise;
 mod kill;
 mod memory;
+pub(crate) mod operator;
 mod rate;
 mod requests;
 mod resume;
@@ -44,6 +45,8 @@ pub(crate) enum Subject {
     Rate,
     /// Reading an input from a bucket, and publishing there
     Bucket,
+    /// The operator among many jobs
+    Operator,
 }
 
 /// Measures what is asked for and shows it.
@@ -76,6 +79,7 @@ impl Subject {
             Self::Decision => Ok(vec![decision::measure(place)]),
             Self::Rate => rate::measure(place),
             Self::Bucket => bucket::measure(place),
+            Self::Operator => operator::measure(place),
         }
     }
 }

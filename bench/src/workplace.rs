@@ -39,6 +39,10 @@ pub(crate) struct Sizes {
     pub(crate) bucket_lines: u64,
     /// How long a job rides a hidden limit.
     pub(crate) rate_time: Duration,
+    /// Jobs that are over, for the operator.
+    pub(crate) finished_jobs: u64,
+    /// Jobs that run beside them.
+    pub(crate) running_jobs: u64,
 }
 
 impl Sizes {
@@ -53,6 +57,8 @@ impl Sizes {
         bucket_input_lines: 4_100_000,
         bucket_lines: 10_000_000,
         rate_time: Duration::from_mins(10),
+        finished_jobs: 2_000,
+        running_jobs: 200,
     };
     const QUICK: Self = Self {
         rounds: 1,
@@ -65,6 +71,8 @@ impl Sizes {
         bucket_input_lines: 100_000,
         bucket_lines: 50_000,
         rate_time: Duration::from_mins(2),
+        finished_jobs: 40,
+        running_jobs: 10,
     };
 }
 
@@ -73,6 +81,9 @@ impl Sizes {
 pub(crate) struct Workplace {
     folder: PathBuf,
     pub(crate) penstock: PathBuf,
+    pub(crate) operator: PathBuf,
+    /// Where the programs of Kubernetes are.
+    pub(crate) kubernetes: PathBuf,
     /// This program.
     pub(crate) own: PathBuf,
     pub(crate) python: PathBuf,
@@ -85,11 +96,14 @@ impl Workplace {
     pub(crate) fn new(arguments: &RowsArguments) -> Result<Self, BenchError> {
         let own = env::current_exe()?;
         let penstock = arguments.penstock.clone().unwrap_or_else(|| own.with_file_name("penstock"));
+        let operator = arguments.operator.clone().unwrap_or_else(|| own.with_file_name("penstock-operator"));
         let mut sizes = if arguments.quick { Sizes::QUICK } else { Sizes::FULL };
         sizes.memory_lines = arguments.lines.unwrap_or(sizes.memory_lines);
         let place = Self {
             folder: std::path::absolute(&arguments.folder)?.join(FOLDER),
             penstock,
+            operator,
+            kubernetes: std::path::absolute(&arguments.kubernetes)?,
             own,
             python: arguments.python.clone(),
             script: arguments.script.clone(),
