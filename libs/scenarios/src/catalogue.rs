@@ -58,6 +58,7 @@ catalogue![
     "saturation-batching-metrics",
     "saturation-bounded-queue",
     "saturation-bounded-queue-metrics",
+    "two-jobs-500",
     "two-jobs-3500",
     "two-jobs-ledger-2s",
     "two-jobs-ledger-10s",

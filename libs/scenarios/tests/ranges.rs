@@ -75,6 +75,7 @@ scenarios! {
     saturation_batching_metrics: "saturation-batching-metrics",
     saturation_bounded_queue: "saturation-bounded-queue",
     saturation_bounded_queue_metrics: "saturation-bounded-queue-metrics",
+    two_jobs_500: "two-jobs-500",
     two_jobs_3500: "two-jobs-3500",
     two_jobs_ledger_2s: "two-jobs-ledger-2s",
     two_jobs_ledger_10s: "two-jobs-ledger-10s",

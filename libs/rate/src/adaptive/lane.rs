@@ -13,7 +13,9 @@ mod memory;
 mod produced;
 mod refunded;
 mod round;
+mod strangers;
 
+use self::strangers::Strangers;
 use super::amount::{Amount, Charging};
 use super::charged::Charged;
 use super::delay::VerdictDelay;
@@ -87,6 +89,7 @@ pub(super) struct Lane {
     /// When the limit was last divided among more jobs, by which a part of it became known.
     divided_at: f64,
     window: Option<Window>,
+    strangers: Strangers,
     explained: Explained,
     /// A cut went too deep, on purpose: up to the edge at once.
     returning: bool,
@@ -170,6 +173,7 @@ impl Lane {
             ceiling: None,
             divided_at: f64::NEG_INFINITY,
             window: None,
+            strangers: Strangers::default(),
             explained: Explained::default(),
             returning: false,
             shut_before: None,

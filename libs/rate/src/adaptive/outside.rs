@@ -29,6 +29,8 @@ impl Adaptive {
         let kept = self.has_heard.then_some(self.jobs / jobs);
         let is_divided_anew = jobs > self.jobs;
         self.jobs = jobs;
+        let tokens = self.tokens.iter_mut().filter_map(|tokens| tokens.lane.as_mut());
+        tokens.chain([&mut self.requests]).for_each(|lane| lane.hear_of(jobs));
         self.has_heard = true;
         let mut turns = self.believe(now);
         let mean = shared.mean_rpm.filter(|mean| shared.jobs > NonZeroU32::MIN && is_rate(*mean));

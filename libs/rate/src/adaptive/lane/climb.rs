@@ -92,6 +92,7 @@ impl Lane {
     /// The lane was busy for this many seconds.
     pub(super) fn grow(&mut self, now: f64, busy: f64) {
         self.look_for_more(now);
+        self.miss_strangers(now);
         let growth = self.growth(now);
         // One request proves only so much, however long it took.
         let most = if matches!(self.stage, Stage::Starting) { MOST_AT_START } else { MOST };
@@ -120,6 +121,8 @@ impl Lane {
         let searching = clean - 1.5 * self.period();
         if self.returning || (clean > 3.0 && below) {
             RETURN
+        } else if self.is_among_strangers() {
+            self.growth_among_strangers()
         } else if searching > 0.0 {
             SEARCH.growth(searching)
         } else {

@@ -120,6 +120,8 @@ impl Lane {
                     self.regime_since = now;
                 }
                 self.used_up(now, shut.since, self.refused_at.max(shut.told_until.min(ping)), ping);
+            } else if self.is_among_strangers() {
+                self.give_way(now);
             } else if let Some(passed) = passed {
                 self.emptied(now, passed);
             }
@@ -252,6 +254,13 @@ impl Lane {
 
     /// Goes on with what the window was just seen to hold.
     pub(super) fn measure(&mut self, now: f64, shape: Shape, guessed: bool, opening: Option<Opening>) {
+        if !guessed {
+            self.look_for_strangers(now);
+        }
+        if self.is_among_strangers() {
+            self.give_way(now);
+            return;
+        }
         let length = shape.length();
         let held = self.held_in(length, shape.kind.counted());
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());

@@ -69,6 +69,11 @@ impl Lane {
         Some(Turn { at: before, to: self.rate, why: Why::Stated })
     }
 
+    /// So many jobs on the key hear of each other.
+    pub(in super::super) fn hear_of(&mut self, jobs: f64) {
+        self.strangers.are_ruled_out = jobs > 1.0;
+    }
+
     /// Half way to the mean of all jobs on the key.
     pub(in super::super) fn share(&mut self, now: f64, mean: f64) -> Option<Turn> {
         let before = self.rate;
@@ -144,6 +149,7 @@ impl Lane {
         lane.slots = self.slots.scaled(factor);
         lane.charged = lane.charged.map(|_| Charged::new(lane.slots.clone()));
         lane.delay = self.delay;
+        lane.strangers.are_ruled_out = self.strangers.are_ruled_out;
         lane.stage = Stage::Riding;
         lane.allowance = 0.0;
         lane.set_rate(now, self.rate * factor);

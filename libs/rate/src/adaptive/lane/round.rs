@@ -107,6 +107,9 @@ impl Lane {
         let again = f64::from(1_u32 << (in_a_row.clamp(1, IN_A_ROW) - 1));
         let turn = self.take_step(now, (self.step_back_now(now) * again).min(START_STEP));
         self.stage = Stage::Riding;
+        if self.is_among_strangers() {
+            self.give_way(now);
+        }
         Some(turn)
     }
 
@@ -145,6 +148,9 @@ impl Lane {
 
     /// What was sent until now belongs to this round.
     pub(super) fn begin_round(&mut self, now: f64) {
+        if matches!(self.stage, Stage::Starting | Stage::Riding) {
+            self.strangers.edge = self.rate;
+        }
         self.per_round = (self.per_round + (self.in_round.min(1_000.0) - self.per_round) / 4.0).max(1.0);
         self.in_round = 0.0;
         self.cut_at = now;
@@ -199,7 +205,9 @@ impl Lane {
     /// It was the edge. The step back of a start was far too long for that.
     fn isolated(&mut self, now: f64, from: f64, admitted: Option<f64>) -> Option<Turn> {
         let before = self.rate;
-        if self.window.is_some() {
+        if self.is_among_strangers() {
+            self.give_way(now);
+        } else if self.window.is_some() {
             self.used_up(now, from, self.refused_at, self.refused_at);
         } else if let Some(admitted) = admitted {
             self.set_rate(now, before.max(MEASURED * admitted));
@@ -212,7 +220,9 @@ impl Lane {
         let before = self.rate;
         self.begin_round(now);
         self.stage = Stage::Riding;
-        if self.window.is_some() {
+        if self.is_among_strangers() {
+            self.give_way(now);
+        } else if self.window.is_some() {
             self.used_up(now, self.refused_at, self.refused_at, self.refused_at);
         } else {
             self.ceiling = Some(admitted.max(before / 4.0));

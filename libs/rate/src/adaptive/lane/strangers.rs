@@ -1,0 +1,134 @@
+//! A window that is used up by jobs of which nothing is heard as well.
+//!
+//! What a job held of such a window tells neither how long it is nor what its part of it would be, and who sends what it
+//! held keeps the part that it came by. So a window that others used up several times is taken for an edge of which
+//! nothing is known: who meets it steps back by a share of the rate, and climbs again by as much as the root of the rate
+//! is. Steps that grow faster with the rate than climbs do bring all that meet the same edge to the same rate (Bansal and
+//! Balakrishnan, "Binomial congestion control algorithms", 2001).
+
+use super::super::shape::Kind;
+use super::super::slots::Counted;
+use super::super::window::{MINUTE, Window};
+use super::Lane;
+use super::closing::SHORT;
+
+/// A window that others used up so many times within so many seconds is shared with them. A single time may have been a
+/// limit that fell.
+const TIMES: usize = 4;
+const WITHIN: f64 = 1_200.0;
+/// It is not looked for where more requests go out in a second. There steps as large as these would lose against a job that
+/// takes the edge for one of a bucket.
+const SLOW: f64 = 10.0;
+/// ... and not where they are so rare that a single one makes much of a difference to what a minute holds.
+const RARE: f64 = 0.5;
+/// What is used up soon after the last time may have been measured too large then, or hold what was refused: for so many
+/// times its length and seconds, or for so many seconds where it slides and refusals do not count.
+const LONGER: f64 = 1.2;
+const SOON: f64 = 5.0;
+const SLIDING: f64 = 10.0;
+/// Who probes a window uses it up itself, unless it gets less than this share of what it held, and so many requests less.
+const LESS: f64 = 0.97;
+const FEWER: f64 = 2.0;
+/// The share of a step back.
+const STEP: f64 = 0.05;
+/// Growth per second at one request a minute, which falls with the root of the rate, and at most.
+const ROOT: f64 = 0.05;
+const MOST: f64 = 0.01;
+/// When nothing was refused for so many seconds, the others are gone.
+const GONE: f64 = 240.0;
+
+/// What shows that others use the window as well.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strangers {
+    /// The jobs on the key hear of each other.
+    pub(super) are_ruled_out: bool,
+    /// The rate at which the edge was met last.
+    pub(super) edge: f64,
+    are_there: bool,
+    /// How long their window seemed to be.
+    length: f64,
+    /// When the window was last used up, and the last times that others did it.
+    used_up_at: f64,
+    seen_at: [f64; TIMES],
+    /// When this job last stepped back for them.
+    gave_way_at: f64,
+}
+
+impl Default for Strangers {
+    fn default() -> Self {
+        let never = f64::NEG_INFINITY;
+        Self {
+            are_ruled_out: false,
+            edge: 0.0,
+            are_there: false,
+            length: SHORT,
+            used_up_at: never,
+            seen_at: [never; TIMES],
+            gave_way_at: never,
+        }
+    }
+}
+
+impl Lane {
+    pub(super) fn is_among_strangers(&self) -> bool {
+        self.strangers.are_there && !self.strangers.are_ruled_out
+    }
+
+    /// The window is used up. If this job did not do it, somebody else did.
+    pub(super) fn look_for_strangers(&mut self, now: f64) {
+        let passed = now - self.strangers.used_up_at;
+        self.strangers.used_up_at = now;
+        let charged_at_once = self.charged.is_none() && !self.refunded;
+        let known = self.window.filter(|window| !window.guessed && window.searching.is_none());
+        let is_slow = (RARE..SLOW).contains(&(self.rate / self.unit));
+        let Some(window) = known.filter(|_| charged_at_once && is_slow) else { return };
+        let soon = match window.kind {
+            Kind::Sliding => SLIDING,
+            Kind::Even | Kind::Strict => LONGER * window.length + SOON,
+        };
+        if passed < soon || self.has_probed(window) {
+            return;
+        }
+        self.strangers.seen_at.rotate_left(1);
+        self.strangers.seen_at[TIMES - 1] = now;
+        if now - self.strangers.seen_at[0] < WITHIN {
+            let seen_at = [f64::NEG_INFINITY; TIMES];
+            let length = window.length.max(SHORT);
+            self.strangers =
+                Strangers { are_there: true, length, seen_at, gave_way_at: now, ..self.strangers };
+        }
+    }
+
+    /// Whether a window was used up by a probe of this job, which got as much as before.
+    fn has_probed(&self, window: Window) -> bool {
+        let held = self.held_in(window.length, window.kind.counted());
+        window.probing.is_some() && held > LESS * window.held - FEWER * self.unit / window.length
+    }
+
+    /// Steps back from an edge that others met as well, once each time.
+    pub(super) fn give_way(&mut self, now: f64) {
+        self.window = None;
+        self.explained.clear();
+        if now - self.strangers.gave_way_at < SOON {
+            return;
+        }
+        self.strangers.gave_way_at = now;
+        let Strangers { edge, length, .. } = self.strangers;
+        let held = self.held_in(length, Counted::Admitted).max(edge / 4.0);
+        self.ceiling = Some(edge);
+        self.set_rate(now, (1.0 - STEP) * edge.min(held));
+    }
+
+    /// Relative growth per second.
+    pub(super) fn growth_among_strangers(&self) -> f64 {
+        let per_minute = self.rate / self.unit * MINUTE;
+        (ROOT / per_minute.sqrt()).min(MOST)
+    }
+
+    /// Nothing was refused for so long that nobody else can be there.
+    pub(super) fn miss_strangers(&mut self, now: f64) {
+        if now - self.clean_since > GONE {
+            self.strangers.are_there = false;
+        }
+    }
+}
