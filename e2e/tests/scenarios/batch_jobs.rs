@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     doubles::{Doubles, answered},
+    helm::OPERATOR,
     place::{MANY, Namespace, PATIENCE},
     shared::install_operator,
     witness::{Testimony, conserved, conserved_when_cancelled},
@@ -67,7 +68,7 @@ pub(crate) async fn operator_replaced(namespace: Namespace) -> String {
     let lines = MANY;
     let doubles = started(&namespace, lines).await;
     answered(&namespace, lines / 10).await;
-    let kill = ["delete", "pods", "--selector=app=penstock-operator", "--grace-period=0", "--force"];
+    let kill = ["delete", "pods", OPERATOR, "--grace-period=0", "--force"];
     namespace.kubectl(kill).within(PATIENCE).run().await.unwrap();
     ended(&namespace, "condition=Succeeded").await;
     let testimony = conserved(&namespace, &doubles, lines).await;
@@ -172,14 +173,14 @@ async fn started(namespace: &Namespace, lines: usize) -> Doubles {
     doubles
 }
 
-async fn ended(namespace: &Namespace, condition: &str) {
+pub(crate) async fn ended(namespace: &Namespace, condition: &str) {
     let (condition, limit) = (format!("--for={condition}"), format!("--timeout={}s", JOB.as_secs()));
     let wait = ["wait", "batchjob/run", &condition, &limit];
     namespace.kubectl(wait).within(JOB + PATIENCE).run().await.unwrap();
 }
 
 /// The process of a pod's one container, on this machine.
-fn process(pod: &Value) -> Pid {
+pub(crate) fn process(pod: &Value) -> Pid {
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap();
     let id = id.trim_start_matches("containerd://");
     let on =
@@ -190,7 +191,7 @@ fn process(pod: &Value) -> Pid {
     pid.and_then(Pid::from_raw).expect("it has a process")
 }
 
-fn told(lines: usize, testimony: &Testimony) -> String {
+pub(crate) fn told(lines: usize, testimony: &Testimony) -> String {
     let (requests, again) = (testimony.requests(), testimony.answered_again());
     format!("{lines} lines, {requests} requests, {again} answered again")
 }

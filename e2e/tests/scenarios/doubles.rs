@@ -51,6 +51,15 @@ impl Doubles {
             let wait = ["rollout", "status", deployment, "--timeout=110s"];
             namespace.kubectl(wait).within(PATIENCE).run().await.unwrap();
         }
+        Self::reach(namespace).await
+    }
+
+    /// The same, when the way to them was cut.
+    pub(crate) async fn reached_again(self, namespace: &Namespace) -> Self {
+        Self::reach(namespace).await
+    }
+
+    async fn reach(namespace: &Namespace) -> Self {
         let mut forward = namespace.long();
         forward
             .args(["port-forward", "service/storage", ":9090"])

@@ -7,6 +7,9 @@
 //! | `doubles` | provider and bucket of a scenario: started, filled, read |
 //! | `witness` | what must hold after each of them, seen from outside |
 //! | `shared` | several BatchJobs in one namespace, with one operator |
+//! | `helm` | the operator of a namespace, installed with the chart |
+//! | `chart` | the chart: what it renders, installed beside a long job, upgraded under one |
+//! | `operator` | the operator and the API server in trouble: a frozen leader, no API server |
 //! | `batch_jobs` | a BatchJob and the operator: applied again, cancelled, suspended, with either process killed |
 //! | `inputs` | what a BatchJob is given: either format, no valid line, an output that is taken, the longest name |
 //! | `endings` | cancelled in each state, and at the end of the completion window |
@@ -22,10 +25,13 @@
 #![expect(clippy::unwrap_used, reason = "a scenario fails by panicking")]
 
 mod batch_jobs;
+mod chart;
 mod definitions;
 mod doubles;
 mod endings;
+mod helm;
 mod inputs;
+mod operator;
 mod place;
 mod refusals;
 mod runs;
@@ -142,6 +148,8 @@ async fn main() -> ExitCode {
     let together = [
         suite.start("a-batchjob-is-deleted-in-the-foreground", batch_jobs::deleted_in_the_foreground),
         suite.start("a-queue-suspends-a-batchjob", batch_jobs::suspended_by_queue),
+        suite.start("the-chart-is-taken", chart::sound),
+        suite.start("a-batchjob-does-not-hold-up-helm", chart::beside_a_long_job),
     ];
     for started in together {
         suite.end(started).await;
@@ -151,11 +159,19 @@ async fn main() -> ExitCode {
     if suite.cluster.is_ours() {
         let killed = suite.start("an-executor-is-killed-three-times", batch_jobs::executor_killed);
         suite.end(killed).await;
+        let frozen = suite.start("a-leader-is-frozen", operator::leader_frozen);
+        suite.end(frozen).await;
+        let upgraded = suite.start("the-chart-is-upgraded-under-a-batchjob", chart::upgraded);
+        suite.end(upgraded).await;
+        let away = suite.start("the-api-server-is-away", operator::api_server_away);
+        suite.end(away).await;
         let zombie = suite.start("a-zombie-publishes-nothing", zombie::frozen_kubelet);
         suite.end(zombie).await;
     } else {
         println!(
-            "left out: an-executor-is-killed-three-times, a-zombie-publishes-nothing: their processes are not of this machine"
+            "left out, since they need processes of this machine, or the definitions for themselves: \
+             an-executor-is-killed-three-times, a-leader-is-frozen, the-chart-is-upgraded-under-a-batchjob, \
+             the-api-server-is-away, a-zombie-publishes-nothing"
         );
     }
     if suite.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

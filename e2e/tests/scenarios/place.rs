@@ -8,7 +8,7 @@ use penstock_e2e::{
     layout::{Layout, NODES, WITNESS, repository},
     patience::until,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The image as the manifests name it.
 const IMAGE: &str = "localhost/penstock:e2e";
@@ -24,6 +24,7 @@ pub(crate) const MANY: usize = 2000;
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
     kubectl: OsString,
+    helm: OsString,
     kubeconfig: OsString,
     image: String,
     ours: bool,
@@ -33,13 +34,16 @@ impl Cluster {
     /// The one that `KUBECONFIG` names, else ours. One of its nodes becomes that of the witnesses.
     pub(crate) async fn find() -> Self {
         let layout = Layout::of_this_repository();
-        let own = layout.program("kubectl");
-        let kubectl = if own.is_file() { own.into() } else { OsString::from("kubectl") };
+        let program = |name: &str| {
+            let own = layout.program(name);
+            if own.is_file() { own.into() } else { OsString::from(name) }
+        };
+        let (kubectl, helm) = (program("kubectl"), program("helm"));
         let foreign = env::var_os("KUBECONFIG").filter(|path| *path != layout.kubeconfig());
         let ours = foreign.is_none();
         let kubeconfig = foreign.unwrap_or_else(|| layout.kubeconfig().into());
         let image = env::var("PENSTOCK_IMAGE").unwrap_or_else(|_| IMAGE.to_owned());
-        let cluster = Self { kubectl, kubeconfig, image, ours };
+        let cluster = Self { kubectl, helm, kubeconfig, image, ours };
         let labelled =
             cluster.kubectl().arguments(["get", "nodes", "--output=name", "--selector", WITNESS]).run().await;
         if labelled.unwrap().is_empty() {
@@ -58,6 +62,21 @@ impl Cluster {
     /// kubectl, with time enough for a machine on which everything else runs as well.
     pub(crate) fn kubectl(&self) -> Program {
         Program::new(&self.kubectl).variable("KUBECONFIG", &self.kubeconfig).within(PATIENCE)
+    }
+
+    /// Helm.
+    pub(crate) fn helm(&self) -> Program {
+        Program::new(&self.helm).variable("KUBECONFIG", &self.kubeconfig).within(PATIENCE)
+    }
+
+    /// The image, as the chart's values have it.
+    pub(crate) fn image(&self) -> Value {
+        let pull_policy = if self.image == IMAGE { "Never" } else { "IfNotPresent" };
+        if let Some((repository, digest)) = self.image.split_once('@') {
+            return json!({"repository": repository, "digest": digest, "pullPolicy": pull_policy});
+        }
+        let (repository, tag) = self.image.rsplit_once(':').expect("PENSTOCK_IMAGE has a tag or a digest");
+        json!({"repository": repository, "tag": tag, "pullPolicy": pull_policy})
     }
 }
 
@@ -78,7 +97,7 @@ impl Namespace {
 
     /// Removes it with all that is in it.
     pub(crate) async fn remove(cluster: &Cluster, name: &str) {
-        let of_operator = format!("penstock-operator-{name}");
+        let of_operator = format!("penstock-operator-{name}-cluster");
         for [kind, name] in [["clusterrole,clusterrolebinding", &of_operator], ["namespace", name]] {
             let delete = ["delete", kind, name, "--ignore-not-found"];
             cluster.kubectl().arguments(delete).within(PATIENCE).run().await.unwrap();
@@ -88,6 +107,16 @@ impl Namespace {
     /// kubectl in this namespace.
     pub(crate) fn kubectl<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Program {
         self.cluster.kubectl().arguments(["--namespace", self.name]).arguments(arguments)
+    }
+
+    /// Helm in this namespace.
+    pub(crate) fn helm<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Program {
+        self.cluster.helm().arguments(["--namespace", self.name]).arguments(arguments)
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 
     /// The command line that leads into this namespace, for a program that stays.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     doubles::{Doubles, answered_of},
+    helm,
     place::{Namespace, PATIENCE},
     witness::{Account, Testimony, conserved_as},
 };
@@ -185,9 +186,7 @@ impl Shared {
 /// Installs the kinds, and the operator of one namespace.
 pub(crate) async fn install_operator(namespace: &Namespace) {
     install_kinds(namespace).await;
-    namespace.apply("operator.yaml").await;
-    let ready = ["rollout", "status", "deployment/penstock-operator", "--timeout=110s"];
-    namespace.kubectl(ready).within(PATIENCE).run().await.unwrap();
+    helm::install(namespace, &helm::chart(), &[]).await;
 }
 
 /// Installs the kinds, or brings them up to date.
