@@ -62,9 +62,9 @@ impl ApiDouble {
         self.kept().unheard.insert(caller);
     }
 
-    /// Answers everybody with this status.
-    pub(crate) fn refuse(&self, status: StatusCode) {
-        self.kept().refusing = Some(status);
+    /// Answers everybody with this status, or as asked again.
+    pub(crate) fn refuse(&self, status: impl Into<Option<StatusCode>>) {
+        self.kept().refusing = status.into();
     }
 
     /// What was asked so far, as in `one POST /path`.

@@ -38,6 +38,15 @@ impl CallError {
         matches!(self.code(), Some(401 | 403))
     }
 
+    /// The API server is away, or too busy: the same call may go through later.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::TimedOut => true,
+            Self::Kube(Error::Api(status)) => status.code == 429 || status.code >= 500,
+            Self::Kube(error) => matches!(error, Error::HyperError(_) | Error::Service(_)),
+        }
+    }
+
     fn code(&self) -> Option<u16> {
         match self {
             Self::Kube(Error::Api(status)) => Some(status.code),

@@ -12,6 +12,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams},
 };
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::call::{CallError, bounded};
 
@@ -19,6 +20,9 @@ use crate::call::{CallError, bounded};
 const LEASE: &str = "penstock-operator";
 /// The label of the pod that leads.
 const LEADER: &str = "penstock.dev/leader";
+
+/// How long after an API server was away it is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long the lease is kept: as client-go does.
 const TIMES: Times = Times {
@@ -77,10 +81,19 @@ impl Candidate {
         label(&pods, &self.pod, Some("true")).await
     }
 
-    /// Takes the label from this pod: a replica that starts does not lead, whatever its last process did.
+    /// Takes the label from this pod: a replica that starts does not lead, whatever its last process did. Waits for an API
+    /// server that is away: a process that ended instead would be started ever more seldom, and stay away for longer.
     pub async fn drop_label(&self) -> Result<(), CallError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        forgive_absence(label(&pods, &self.pod, None).await)
+        loop {
+            match forgive_absence(label(&pods, &self.pod, None).await) {
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(%error, "the API server does not answer; it is asked again");
+                    sleep(ASK_AGAIN).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 }
 

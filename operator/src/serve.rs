@@ -113,7 +113,6 @@ pub async fn serve(options: ServeOptions, stop: CancellationToken) -> Result<(),
     )));
     let candidate = Candidate::new(client.clone(), options.namespace.clone(), options.pod.clone());
     let label = |source| ServeError::Label { pod: options.pod.clone(), source };
-    candidate.drop_label().await.map_err(label)?;
     let leads = CancellationToken::new();
     let work = async {
         leads.cancel();
@@ -121,6 +120,9 @@ pub async fn serve(options: ServeOptions, stop: CancellationToken) -> Result<(),
         work(&client, &options, metrics, &stop).await
     };
     let led = async {
+        if let Err(source) = candidate.drop_label().await {
+            return Some(Err(label(source)));
+        }
         await_definitions(&client, &readiness).await;
         Box::pin(candidate.lead(work)).await
     };

@@ -91,7 +91,7 @@ pub(crate) async fn beside_a_long_job(namespace: Namespace) -> String {
 /// From the chart and the kinds of the commit before the last change of them to those of this one, with one image.
 pub(crate) async fn upgraded(namespace: Namespace) -> String {
     let lines = MANY;
-    let folder = previous().await;
+    let (folder, commit) = previous().await;
     let old = folder.path().join("charts/penstock");
     // They are in the cluster already, from the suite itself.
     let kinds = ["--set=crds.enabled=true", "--take-ownership", "--force-conflicts"];
@@ -105,21 +105,22 @@ pub(crate) async fn upgraded(namespace: Namespace) -> String {
     ended(&namespace, "condition=Succeeded").await;
     let testimony = conserved(&namespace, &doubles, lines).await;
     assert_eq!(testimony.requests(), lines, "a job does not notice that its operator is another one");
-    told(lines, &testimony)
+    format!("{}; from {commit}", told(lines, &testimony))
 }
 
-/// The files of the commit before the last one that changed the chart or the kinds.
-async fn previous() -> tempfile::TempDir {
+/// The chart before its last change or that of the kinds, and its commit. A clone without history has this commit's alone.
+async fn previous() -> (tempfile::TempDir, String) {
     let git = || Program::new("git").inside(repository());
     let paths = ["charts/penstock", "crds/yaml"];
     let last = git().arguments(["rev-list", "--max-count=1", "HEAD", "--"]).arguments(paths);
     let before = format!("{}^", last.run().await.unwrap().trim());
+    let known = git().arguments(["rev-parse", "--verify", "--short", &before]).run().await;
+    let commit = known.map_or_else(|_| "HEAD".to_owned(), |commit| commit.trim().to_owned());
     let folder = tempfile::tempdir().unwrap();
     let archive = folder.path().join("previous.tar");
     let output = format!("--output={}", archive.display());
-    let pack = git().arguments(["archive", &output, &before, "charts/penstock"]);
-    pack.run().await.expect("the suite runs in a clone with its history");
+    git().arguments(["archive", &output, &commit, "charts/penstock"]).run().await.unwrap();
     let unpack = Program::new("tar").arguments(["--extract", "--file"]).argument(&archive);
     unpack.inside(folder.path()).run().await.unwrap();
-    folder
+    (folder, commit)
 }

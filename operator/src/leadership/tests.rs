@@ -10,6 +10,7 @@ use std::{
     task::Poll,
 };
 
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -179,4 +180,25 @@ async fn the_label_is_where_the_leader_is() {
     assert_eq!(labels("two"), json!({"app": "penstock"}));
     candidate(&api, "gone").drop_label().await.unwrap();
     assert!(candidate(&api, "gone").take_label().await.is_err(), "a leader that nobody finds");
+}
+
+/// A candidate that ended instead would be restarted later and later.
+#[tokio::test(start_paused = true)]
+async fn a_replica_waits_for_an_api_server_that_is_away_and_leaves_when_it_is_refused() {
+    const POD: &str = "/api/v1/namespaces/penstock/pods/one";
+    let api = ApiDouble::default();
+    api.put(POD, pod("one", &json!({"app": "penstock", LEADER: "true"})));
+    api.refuse(StatusCode::SERVICE_UNAVAILABLE);
+    let one = candidate(&api, "one");
+    let back = async {
+        while api.asked().len() < 3 {
+            sleep(ASK_AGAIN).await;
+        }
+        api.refuse(None);
+    };
+    let (dropped, ()) = tokio::join!(one.drop_label(), back);
+    dropped.unwrap();
+    assert_eq!(api.get(POD).unwrap()["metadata"]["labels"], json!({"app": "penstock"}));
+    api.refuse(StatusCode::FORBIDDEN);
+    assert!(one.drop_label().await.unwrap_err().is_forbidden());
 }
