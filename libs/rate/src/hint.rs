@@ -43,6 +43,13 @@ const SHORT_RESET: Duration = Duration::from_secs(15);
 /// As many readings in a row must show a period below [`SHORT_PERIOD`] seconds.
 const SHORT_READINGS: u32 = 8;
 const SHORT_PERIOD: f64 = 20.0;
+/// A period below a minute is tried at so many times the pace of the minute, and proven once so many times what that
+/// allows was admitted in a minute.
+const TRIAL: f64 = 1.2;
+const PROOF: f64 = 1.05;
+/// A reset that differs from that of a bucket by more seconds than it may be rounded by, and by this share, is one of a
+/// window.
+const UNEVEN: f64 = 0.1;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -62,6 +69,16 @@ pub(crate) struct Belief {
     pub(crate) per_second: f64,
     /// When it was first believed, or last rose: with no refusal since then, the way up to it is free.
     pub(crate) since: Duration,
+    /// The windows in which it seems to be counted, if it is no bucket.
+    pub(crate) windows: Option<Windows>,
+}
+
+/// Windows in which a limit seems to be counted: as long as it ever took until all of it was there again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Windows {
+    pub(crate) length: Duration,
+    /// Units that one holds, room for others taken off; to be divided by the number of jobs.
+    pub(crate) holds: f64,
 }
 
 /// What was said about one limit so far.
@@ -80,6 +97,7 @@ struct Claim {
     limit: f64,
     meaning: Meaning,
     since: Duration,
+    resets: Resets,
     /// When the pace was last near to what is claimed.
     paced_at: Option<Duration>,
     /// The share of the limit that is used at most, because of refusals at that pace.
@@ -89,6 +107,14 @@ struct Claim {
     /// The share of the limit that is used at most, to make room for others.
     share: f64,
     shared_at: Duration,
+}
+
+/// How long it took until all of the limit was there again, each time that this was said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resets {
+    longest: Duration,
+    /// Not all of them were what a bucket takes to refill.
+    are_uneven: bool,
 }
 
 /// What the limit counts in.
@@ -101,7 +127,7 @@ enum Meaning {
     /// No day. Taken for a minute, which is the rule even where it is enforced by the second; while it might be a
     /// shorter period that the provider does not name, evidence is gathered.
     TakenForMinute(Evidence),
-    /// On trial as this shorter period: a refusal proves that it was a minute.
+    /// On trial as this shorter period, a little above the pace of a minute: a refusal proves that it was a minute.
     OnTrial(Duration),
     /// Longer than a minute: tells nothing about the pace.
     Budget,
@@ -142,6 +168,10 @@ impl Hinted {
         let Some(claimed) = claimed else { return };
         if claim.paced_at.is_some_and(|at| sent_at <= at.saturating_add(PACE_KEPT)) {
             claim.narrow(now);
+            if matches!(claim.meaning, Meaning::TakenForMinute(_)) {
+                // In a shorter period that limit would be more than this pace.
+                claim.meaning = Meaning::Per(MINUTE);
+            }
         } else if own.per_second <= claimed {
             self.disbelieved_until = now.saturating_add(DISBELIEF);
         }
@@ -151,7 +181,8 @@ impl Hinted {
     pub(crate) fn belief(&self, now: Duration) -> Option<Belief> {
         let claim = self.claim.as_ref().filter(|_| now >= self.disbelieved_until)?;
         let per_second = claim.per_second()? * claim.share.min(claim.margin);
-        Some(Belief { per_second, since: claim.since.max(self.disbelieved_until) })
+        let since = claim.since.max(self.disbelieved_until);
+        Some(Belief { per_second, since, windows: claim.windows() })
     }
 
     /// When what is believed changes by itself.
@@ -167,6 +198,7 @@ impl Claim {
             limit: units(limit),
             meaning: Meaning::Unknown,
             since: now,
+            resets: Resets::default(),
             paced_at: None,
             margin: MARGIN,
             round_until: now,
@@ -192,6 +224,7 @@ impl Claim {
         }
         self.limit = units(limit);
         self.meaning = meaning;
+        self.resets = self.period().map_or(self.resets, |period| self.resets.and(hint, period));
         let risen = match (before, self.per_second()) {
             (Some(before), Some(after)) => after > before * (1.0 + CONTRADICTION),
             (None, Some(_)) => true,
@@ -203,17 +236,37 @@ impl Claim {
         self
     }
 
-    /// The pace that the claim amounts to.
-    fn per_second(&self) -> Option<f64> {
+    /// The period that the limit is one of, as far as is known.
+    fn period(&self) -> Option<Duration> {
         match self.meaning {
-            Meaning::Per(period) | Meaning::OnTrial(period) => Some(self.limit / period.as_secs_f64()),
-            Meaning::TakenForMinute(_) => Some(self.limit / MINUTE.as_secs_f64()),
+            Meaning::Per(period) => Some(period),
+            Meaning::TakenForMinute(_) | Meaning::OnTrial(_) => Some(MINUTE),
             Meaning::Unknown | Meaning::Budget => None,
         }
     }
 
+    /// The pace that the claim amounts to.
+    fn per_second(&self) -> Option<f64> {
+        let pace = self.limit / self.period()?.as_secs_f64();
+        Some(if matches!(self.meaning, Meaning::OnTrial(_)) { TRIAL * pace } else { pace })
+    }
+
+    /// On trial it is seen whether more than the windows hold is admitted.
+    fn windows(&self) -> Option<Windows> {
+        let period = self.period().filter(|_| !matches!(self.meaning, Meaning::OnTrial(_)))?;
+        let length = self.resets.longest.min(period).as_secs_f64().ceil();
+        let holds = self.limit * self.share * length / period.as_secs_f64();
+        self.resets.are_uneven.then_some(Windows { length: Duration::from_secs_f64(length), holds })
+    }
+
     /// Remembers when the pace was near to what is claimed: refusals at that pace do not contradict the claim.
     fn pace(mut self, now: Duration, own: OwnUse) -> Self {
+        if let Meaning::OnTrial(period) = self.meaning
+            && own.last_minute > PROOF * self.limit
+        {
+            self.meaning = Meaning::Per(period);
+            self.since = now;
+        }
         let near = self.per_second().is_some_and(|claimed| own.per_second >= claimed * (1.0 - CONTRADICTION));
         self.paced_at = if near { Some(now) } else { self.paced_at };
         self
@@ -241,6 +294,16 @@ impl Claim {
             self.share = (self.share.min(own) * EASING).max(LEAST_SHARE);
         }
         self
+    }
+}
+
+impl Resets {
+    /// These and another one, of a limit of this period.
+    fn and(self, hint: Hint, period: Duration) -> Self {
+        let Some((reset, used)) = hint.reset.zip(used_share(hint)) else { return self };
+        let of_a_bucket = used * period.as_secs_f64();
+        let differs = (reset.as_secs_f64() - of_a_bucket).abs() > ROUNDING + UNEVEN * of_a_bucket;
+        Self { longest: self.longest.max(reset), are_uneven: self.are_uneven || differs }
     }
 }
 
@@ -476,13 +539,45 @@ mod tests {
     fn a_limit_by_the_second_without_a_name_is_found_after_a_minute() {
         // Ten per second at most, which the provider calls a limit of ten.
         let by_the_second = hint(10, 9, 1.0);
-        let (mut hinted, newest) = after((0..=60).map(|_| by_the_second));
-        assert_eq!(believed(&hinted, newest), Some(600.0));
-        assert_eq!(hinted.belief(seconds(newest)).unwrap().since, seconds(60));
+        let (on_trial, newest) = after((0..=60).map(|_| by_the_second));
+        assert_eq!(believed(&on_trial, newest), Some(12.0));
+        // More passes than a minute would allow.
+        let mut proven = on_trial.clone();
+        let own = OwnUse { per_second: 0.2, last_minute: 11.0 };
+        proven.observe(seconds(90), seconds(90), by_the_second, own);
+        assert_eq!(believed(&proven, 90), Some(600.0));
+        assert_eq!(proven.belief(seconds(90)).unwrap().since, seconds(90));
         // It was a limit by the minute after all, enforced by the second: that is tried once.
-        hinted.refused(seconds(62), seconds(62), hint(10, 0, 1.0), ALONE);
-        (63..200).for_each(|at| hinted.observe(seconds(at), seconds(at), by_the_second, ALONE));
-        assert_eq!(believed(&hinted, 200), Some(10.0));
+        let mut refused = on_trial;
+        refused.refused(seconds(62), seconds(62), hint(10, 0, 1.0), ALONE);
+        (63..200).for_each(|at| refused.observe(seconds(at), seconds(at), by_the_second, ALONE));
+        assert_eq!(believed(&refused, 200), Some(10.0));
+    }
+
+    #[test]
+    fn a_limit_that_refused_at_its_pace_is_not_tried_as_one_of_a_shorter_period() {
+        let by_the_second = hint(10, 9, 1.0);
+        let at_pace = OwnUse { per_second: 10.0 / 60.0, last_minute: 10.0 };
+        let (mut hinted, _) = after([by_the_second]);
+        hinted.observe(seconds(9), seconds(9), by_the_second, at_pace);
+        hinted.refused(seconds(10), seconds(10), by_the_second, at_pace);
+        (11..200).for_each(|at| hinted.observe(seconds(at), seconds(at), by_the_second, ALONE));
+        let per_minute = hinted.belief(seconds(200)).unwrap().per_second * 60.0;
+        assert!((per_minute - 10.0 * (MARGIN - STEP)).abs() < 1e-6, "{per_minute}");
+    }
+
+    #[test]
+    fn windows_show_in_resets_that_no_bucket_would_have() {
+        let windows = |said: Vec<Hint>| {
+            let (hinted, newest) = after(said);
+            hinted.belief(seconds(newest)).unwrap().windows
+        };
+        // Exact, rounded up, and a bucket that was half empty.
+        assert_eq!(windows(vec![hint(500, 499, 0.12), hint(500, 498, 1.0), hint(500, 250, 30.0)]), None);
+        let ten_seconds = windows(vec![hint(600, 500, 0.4), hint(600, 599, 9.7), hint(600, 590, 9.0)]);
+        assert_eq!(ten_seconds, Some(Windows { length: seconds(10), holds: 100.0 }));
+        let sliding = windows(vec![hint(600, 500, 59.9), hint(600, 100, 59.9)]);
+        assert_eq!(sliding, Some(Windows { length: seconds(60), holds: 600.0 }));
     }
 
     #[test]

@@ -23,7 +23,8 @@ use super::phase;
 use super::recent::Recent;
 use super::shape::Explained;
 use super::shut::Shut;
-use super::slots::Slots;
+use super::slots::{Counted, Slots};
+use super::stated::Allowed;
 use super::tuning::Tuning;
 use super::window::Window;
 
@@ -45,6 +46,11 @@ const LEAST: f64 = 1e-3;
 const CATCH_UP: f64 = 1.05;
 const BEHIND: f64 = 0.98;
 
+/// A large request takes so many times what one takes on average, and room for it is left if that costs no more than this
+/// share of a window.
+const LARGE: f64 = 1.7;
+const CARE: f64 = 0.03;
+
 /// A lane; all times are in seconds of the learner's clock, all rates in units per second.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
@@ -52,7 +58,7 @@ pub(super) struct Lane {
     /// The user's bound.
     bound: f64,
     /// What the provider states, and when it last rose.
-    cap: Option<f64>,
+    cap: Option<Allowed>,
     cap_rose_at: f64,
     rate: f64,
     /// Units of a request on average.
@@ -266,9 +272,22 @@ impl Lane {
 
     /// When the window has room for another request.
     fn room_at(&mut self, now: f64) -> f64 {
+        if let Some((length, room)) = self.stated_room() {
+            let (used, next) = self.slots.within(now, length, Counted::Admitted);
+            return if used <= room { now } else { next };
+        }
         let Some(window) = self.window.filter(|window| !window.guessed) else { return now };
         let (used, next) = self.slots.within(now, window.length, window.kind.counted());
         if used + self.unit / 2.0 <= self.rate * window.length { now } else { next }
+    }
+
+    /// The length of the windows that the provider states, and what may be used in one for another request to find room.
+    /// Where such care would cost much, the pace alone keeps it.
+    fn stated_room(&self) -> Option<(f64, f64)> {
+        let (length, holds) = self.cap?.windows?;
+        // All requests are alike but for their tokens.
+        let large = if self.unit > 1.0 { LARGE * self.unit } else { self.unit };
+        (large <= CARE * holds).then_some((length, holds - large))
     }
 
     /// By how many seconds a request may be late and those after it still be in time.
@@ -288,7 +307,7 @@ impl Lane {
     }
 
     fn top(&self) -> f64 {
-        self.bound.min(self.cap.unwrap_or(f64::INFINITY))
+        self.bound.min(self.cap.map_or(f64::INFINITY, |cap| cap.per_second))
     }
 
     /// Seconds between two requests.

@@ -77,7 +77,7 @@ impl Adaptive {
     /// Holds each lane within its part of what is believed. A limit of tokens that is believed makes a lane.
     pub(super) fn believe(&mut self, now: Duration) -> Words {
         let seconds = self.seconds(now);
-        let part = |stated: &Stated| stated.believed(now).map(|per_second| per_second / self.jobs);
+        let part = |stated: &Stated| stated.part(now, self.jobs);
         let turn = self.requests.believe(seconds, part(&self.stated));
         let mut turns: Words = turn.map(|turn| words(turn, Dimension::Requests)).into_iter().collect();
         for Tokens { dimension, lane, stated, .. } in &mut self.tokens {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::lane::Lane;
 use crate::event::Hint;
-use crate::hint::{Hinted, OwnUse};
+use crate::hint::{Belief, Hinted, OwnUse};
 
 /// What was admitted in the last minute is summed up once in so many seconds: hints come with every answer.
 const SUMMED_EVERY: f64 = 1.0;
@@ -20,6 +20,14 @@ pub(super) struct Stated {
 struct Summed {
     at: f64,
     admitted: f64,
+}
+
+/// What a job may use of a limit as it is stated, in units a second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    pub(super) per_second: f64,
+    /// How long the windows are in which it is counted, in seconds, and how many units one holds.
+    pub(super) windows: Option<(f64, f64)>,
 }
 
 /// When and to which request something was said, and how many jobs share the limit that it is about.
@@ -49,6 +57,13 @@ impl Stated {
     /// Units per second that are believed to be allowed to all jobs together.
     pub(super) fn believed(&self, now: Duration) -> Option<f64> {
         self.hinted.belief(now).map(|belief| belief.per_second)
+    }
+
+    /// What each of so many jobs may use of it.
+    pub(super) fn part(&self, now: Duration, jobs: f64) -> Option<Allowed> {
+        let Belief { per_second, windows, .. } = self.hinted.belief(now)?;
+        let windows = windows.map(|windows| (windows.length.as_secs_f64(), windows.holds / jobs));
+        Some(Allowed { per_second: per_second / jobs, windows })
     }
 
     pub(super) fn changes_at(&self, now: Duration) -> Option<Duration> {

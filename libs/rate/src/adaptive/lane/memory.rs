@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::super::amount::{Amount, Charging};
 use super::super::charged::Charged;
 use super::super::slots::Slots;
+use super::super::stated::Allowed;
 use super::super::tuning::Tuning;
 use super::super::turn::{Turn, Why};
 use super::super::window::{MINUTE, Window};
@@ -30,7 +31,7 @@ pub(in super::super) struct LaneRecord {
 impl Lane {
     /// The rate that another job on the same key may start from; none while nothing limited this one.
     pub(in super::super) fn found(&self) -> Option<f64> {
-        self.ceiling.or(self.cap).is_some().then_some(self.rate)
+        (self.ceiling.is_some() || self.cap.is_some()).then_some(self.rate)
     }
 
     pub(in super::super) fn admitted_last_minute(&self, now: f64) -> f64 {
@@ -56,9 +57,10 @@ impl Lane {
     }
 
     /// The provider states this limit, or none that can be believed.
-    pub(in super::super) fn believe(&mut self, now: f64, cap: Option<f64>) -> Option<Turn> {
+    pub(in super::super) fn believe(&mut self, now: f64, cap: Option<Allowed>) -> Option<Turn> {
         let before = self.rate;
-        if cap.is_some_and(|cap| self.cap.is_none_or(|known| cap > RISE * known)) {
+        let rises = |cap: Allowed| self.cap.is_none_or(|known| cap.per_second > RISE * known.per_second);
+        if cap.is_some_and(rises) {
             self.cap_rose_at = now;
         }
         self.cap = cap;
