@@ -9,7 +9,7 @@
 //! | `shared` | several BatchJobs in one namespace, with one operator |
 //! | `helm` | the operator of a namespace, installed with the chart |
 //! | `chart` | the chart: what it renders, installed beside a long job, upgraded under one |
-//! | `operator` | the operator and the API server in trouble: a frozen leader, no API server |
+//! | `operator` | the operator and the API server in trouble: a frozen leader, one that is killed, no API server |
 //! | `batch_jobs` | a BatchJob and the operator: applied again, cancelled, suspended, with either process killed |
 //! | `inputs` | what a BatchJob is given: either format, no valid line, an output that is taken, the longest name |
 //! | `endings` | cancelled in each state, and at the end of the completion window |
@@ -159,6 +159,8 @@ async fn main() -> ExitCode {
     if suite.cluster.is_ours() {
         let killed = suite.start("an-executor-is-killed-three-times", batch_jobs::executor_killed);
         suite.end(killed).await;
+        let killed = suite.start("an-operator-is-killed-in-every-state", operator::killed_in_every_state);
+        suite.end(killed).await;
         let frozen = suite.start("a-leader-is-frozen", operator::leader_frozen);
         suite.end(frozen).await;
         let upgraded = suite.start("the-chart-is-upgraded-under-a-batchjob", chart::upgraded);
@@ -170,8 +172,8 @@ async fn main() -> ExitCode {
     } else {
         println!(
             "left out, since they need processes of this machine, or the definitions for themselves: \
-             an-executor-is-killed-three-times, a-leader-is-frozen, the-chart-is-upgraded-under-a-batchjob, \
-             the-api-server-is-away, a-zombie-publishes-nothing"
+             an-executor-is-killed-three-times, an-operator-is-killed-in-every-state, a-leader-is-frozen, \
+             the-chart-is-upgraded-under-a-batchjob, the-api-server-is-away, a-zombie-publishes-nothing"
         );
     }
     if suite.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

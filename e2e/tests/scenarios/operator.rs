@@ -1,10 +1,11 @@
-//! The operator and the API server in trouble, while a job goes on: a leader that is frozen, and an API server that is away.
+//! The operator and the API server in trouble: a leader that is frozen, an operator that is killed while there is a job in
+//! every state, and an API server that is away.
 
 use std::time::Duration;
 
 use penstock_e2e::{cluster::control_plane, daemon::Daemon, layout::Layout, patience::until};
 use rustix::process::{Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     doubles::{Doubles, answered},
     helm::{self, OPERATOR, chart},
     place::{MANY, Namespace, PATIENCE},
-    shared::{install_kinds, install_operator},
+    shared::{Job, Shared, install_kinds, install_operator},
     witness::conserved,
 };
 
@@ -42,6 +43,82 @@ pub(crate) async fn leader_frozen(namespace: Namespace) -> String {
     let testimony = conserved(&namespace, &doubles, lines).await;
     assert_eq!(testimony.requests(), lines, "a job does not notice who leads");
     told(lines, &testimony)
+}
+
+/// With a job in each state there is, those that are over included.
+pub(crate) async fn killed_in_every_state(namespace: Namespace) -> String {
+    let few = |name| Job { name, lines: 20 };
+    let many = |name| Job { name, lines: 2 * MANY };
+    let [awaited, validating, queued, finalizing, over] =
+        [few("awaited"), few("validating"), few("queued"), few("finalizing"), few("over")];
+    let [running, cancelling, expired] = [many("running"), many("cancelling"), many("expired")];
+    // So long is each of these held up where it is to be met: three answers that do not come.
+    let stalled = |object: &str| json!({"fault": "stall_before", "object": object, "calls": {"first": 3}});
+    let faults = json!([
+        stalled("validating.jsonl"),
+        stalled("finalizing/results_final.jsonl"),
+        stalled("cancelling/results_final.jsonl"),
+    ]);
+    let shared = Shared::start(namespace, json!({}), faults).await;
+    shared.submit(awaited.name, json!({})).await;
+    shared.lay_text("refused", "").await;
+    shared.submit("refused", json!({})).await;
+    shared.begin(queued, json!({"suspend": true})).await;
+    shared.begin(expired, json!({"completionWindowSeconds": 10})).await;
+    for job in [over, running, cancelling] {
+        shared.begin(job, json!({})).await;
+    }
+    shared.state(awaited.name, "AwaitingUpload").await;
+    shared.state("refused", "Failed").await;
+    shared.state(expired.name, "Expired").await;
+    shared.succeeds(over.name).await;
+    shared.answered(running.name, 20).await;
+    shared.answered(cancelling.name, 20).await;
+    shared.begin(finalizing, json!({})).await;
+    shared.state(finalizing.name, "Finalizing").await;
+    shared.lay(validating).await;
+    shared.submit(validating.name, json!({})).await;
+    shared.change(cancelling.name, json!({"cancel": true})).await;
+    shared.state(validating.name, "Validating").await;
+    shared.state(cancelling.name, "Cancelling").await;
+    let states = states(&shared.namespace).await;
+    kill_process(process(&leader(&shared.namespace, None).await), Signal::KILL).unwrap();
+    let met = [
+        (awaited.name, "AwaitingUpload"),
+        (cancelling.name, "Cancelling"),
+        (expired.name, "Expired"),
+        (finalizing.name, "Finalizing"),
+        (over.name, "Completed"),
+        (queued.name, "Queued"),
+        ("refused", "Failed"),
+        (running.name, "Running"),
+        (validating.name, "Validating"),
+    ];
+    assert_eq!(states, met.map(|(name, state)| format!("{name} {state}")), "each is met in its state");
+    shared.lay(awaited).await;
+    shared.change(queued.name, json!({"suspend": false})).await;
+    for job in [awaited, validating, queued, running, finalizing, over] {
+        shared.succeeds(job.name).await;
+        let testimony = shared.conserved(job, "completed").await;
+        assert_eq!(testimony.requests(), job.lines, "{}: nothing is asked twice", job.name);
+    }
+    for (job, ending) in [(cancelling, "Cancelled"), (expired, "Expired")] {
+        shared.state(job.name, ending).await;
+        let testimony = shared.conserved(job, &ending.to_lowercase()).await;
+        assert!(testimony.requests() < job.lines, "{}: it has stopped asking", job.name);
+    }
+    shared.state("refused", "Failed").await;
+    shared.untouched("refused").await;
+    let operator = leader(&shared.namespace, None).await;
+    assert_eq!(operator["status"]["containerStatuses"][0]["restartCount"], 1, "it was killed once");
+    format!("killed with {} BatchJobs, each in another state", met.len())
+}
+
+/// The state of each BatchJob, in the order of their names.
+async fn states(namespace: &Namespace) -> Vec<String> {
+    let each = r#"--output=jsonpath={range .items[*]}{.metadata.name} {.status.state}{"\n"}{end}"#;
+    let told = namespace.kubectl(["get", "batchjobs", each]).run().await.unwrap();
+    told.lines().map(str::to_owned).collect()
 }
 
 /// The pod that leads, when it is another than `before`.
