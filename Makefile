@@ -1,6 +1,6 @@
 # Everything a contributor runs. Cargo installs the toolchain of rust-toolchain.toml by itself where rustup is there.
 
-.PHONY: test format lint docs unit schemas fuzz soak bench model rate run cluster-up cluster-down e2e
+.PHONY: test format lint docs unit schemas fuzz soak bench bench-cluster model rate run cluster-up cluster-down e2e
 
 # All checks, in the order in which they fail fastest.
 test: format lint docs unit
@@ -54,6 +54,10 @@ bench:
 	target/bench-python/bin/python -m pip install --quiet --requirement bench/requirements.txt
 	target/release/penstock-bench rows --python target/bench-python/bin/python \
 		$(if $(ROWS),--only $(ROWS)) $(if $(LINES),--lines $(LINES)) $(if $(QUICK),--quick) $(if $(JSON),--json)
+
+# How soon a job asks its provider, in the real cluster of cluster-up: after kubectl apply, and after its pod was killed.
+bench-cluster: cluster-up
+	cargo test --locked --package penstock-e2e --test scenarios -- --run --measure
 
 # The job protocol as a model, in configurations that are too large for the tests (docs/model.md). Takes minutes.
 model:

@@ -15,6 +15,7 @@
 //! | `endings` | cancelled in each state, and at the end of the completion window |
 //! | `refusals` | Providers, Secrets, inputs and outputs that are missing or wrong, and are mended |
 //! | `definitions` | the kinds: manifests that the API server takes, and those that it refuses |
+//! | `latency` | how soon a job asks its provider: measured on demand, not judged |
 //! | `runs` | a job as a `batch/v1` Job, without an operator: whole, with its pod deleted, with its node drained |
 //! | `zombie` | a node whose kubelet is frozen while its pod goes on |
 //!
@@ -31,6 +32,7 @@ mod doubles;
 mod endings;
 mod helm;
 mod inputs;
+mod latency;
 mod operator;
 mod place;
 mod refusals;
@@ -52,6 +54,9 @@ struct Arguments {
     /// Run them: there is a cluster.
     #[arg(long)]
     run: bool,
+    /// Measure instead how soon a job asks its provider (docs/benchmarks.md).
+    #[arg(long, requires = "run")]
+    measure: bool,
     /// Only those whose names contain one of these.
     wanted: Vec<String>,
 }
@@ -102,16 +107,26 @@ impl Suite {
             self.failed.push(name);
         }
     }
+
+    /// Whether all went well.
+    fn ended(&self) -> ExitCode {
+        if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { run, wanted } = Arguments::parse();
+    let Arguments { run, measure, wanted } = Arguments::parse();
     if !run {
         println!("the scenarios need a cluster: `make e2e` runs them");
         return ExitCode::SUCCESS;
     }
     let mut suite = Suite { cluster: Cluster::find().await, wanted, failed: Vec::new() };
+    if measure {
+        let measured = suite.start("how-soon-a-batchjob-asks", latency::measured);
+        suite.end(measured).await;
+        return suite.ended();
+    }
     // What does not disturb a node goes at the same time; then one after the other.
     let together = [
         suite.start("a-job-runs-to-its-end", runs::whole),
@@ -176,5 +191,5 @@ async fn main() -> ExitCode {
              the-chart-is-upgraded-under-a-batchjob, the-api-server-is-away, a-zombie-publishes-nothing"
         );
     }
-    if suite.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    suite.ended()
 }

@@ -53,13 +53,12 @@ pub(crate) async fn killed_in_every_state(namespace: Namespace) -> String {
         [few("awaited"), few("validating"), few("queued"), few("finalizing"), few("over")];
     let [running, cancelling, expired] = [many("running"), many("cancelling"), many("expired")];
     // So long is each of these held up where it is to be met: three answers that do not come.
-    let stalled = |object: &str| json!({"fault": "stall_before", "object": object, "calls": {"first": 3}});
-    let faults = json!([
-        stalled("validating.jsonl"),
-        stalled("finalizing/results_final.jsonl"),
-        stalled("cancelling/results_final.jsonl"),
-    ]);
-    let shared = Shared::start(namespace, json!({}), faults).await;
+    let faults = ["validating.jsonl", "finalizing/results_final.jsonl", "cancelling/results_final.jsonl"];
+    let faults = faults.map(|object| {
+        let operations = ["read", "compose"];
+        json!({"fault": "stall_before", "operations": operations, "object": object, "calls": {"first": 3}})
+    });
+    let shared = Shared::start(namespace, json!({}), json!(faults)).await;
     shared.submit(awaited.name, json!({})).await;
     shared.lay_text("refused", "").await;
     shared.submit("refused", json!({})).await;

@@ -1,6 +1,9 @@
 //! What must hold after every scenario, from the logs of the doubles and from what was published.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -12,7 +15,8 @@ use crate::{
 /// What the provider saw of each prompt.
 #[derive(Debug, Default)]
 pub(crate) struct Testimony {
-    asked: BTreeMap<String, usize>,
+    /// When, since the epoch.
+    asked: BTreeMap<String, Vec<Duration>>,
     answered: BTreeMap<String, usize>,
 }
 
@@ -26,7 +30,8 @@ impl Testimony {
             match event["event"].as_str() {
                 Some("received") => {
                     let prompt = event["prompt"].as_str().unwrap().to_owned();
-                    *testimony.asked.entry(prompt.clone()).or_default() += 1;
+                    let at = Duration::from_millis(event["at_ms"].as_u64().unwrap());
+                    testimony.asked.entry(prompt.clone()).or_default().push(at);
                     prompts.insert(sequence, prompt);
                 }
                 Some("answered") if event["status"] == 200 && event["client_closed"] == false => {
@@ -40,11 +45,11 @@ impl Testimony {
 
     /// What it saw of the prompts that begin like this.
     pub(crate) fn of(&self, beginning: &str) -> Self {
-        let begins = |counts: &BTreeMap<String, usize>| {
-            let prompts = counts.iter().filter(|(prompt, _)| prompt.starts_with(beginning));
-            prompts.map(|(prompt, count)| (prompt.clone(), *count)).collect()
-        };
-        Self { asked: begins(&self.asked), answered: begins(&self.answered) }
+        fn begins<T: Clone>(prompts: &BTreeMap<String, T>, beginning: &str) -> BTreeMap<String, T> {
+            let prompts = prompts.iter().filter(|(prompt, _)| prompt.starts_with(beginning));
+            prompts.map(|(prompt, seen)| (prompt.clone(), seen.clone())).collect()
+        }
+        Self { asked: begins(&self.asked, beginning), answered: begins(&self.answered, beginning) }
     }
 
     /// How many requests were answered.
@@ -54,7 +59,12 @@ impl Testimony {
 
     /// How many requests were made.
     pub(crate) fn requests(&self) -> usize {
-        self.asked.values().sum()
+        self.asked.values().map(Vec::len).sum()
+    }
+
+    /// When the first request was made after this moment. Both are since the epoch.
+    pub(crate) fn first_after(&self, moment: Duration) -> Option<Duration> {
+        self.asked.values().flatten().filter(|at| **at > moment).min().copied()
     }
 
     /// How many answers a prompt had already when it was answered again.
