@@ -9,6 +9,7 @@ use kube::{
     runtime::reflector::{ObjectRef, Store},
 };
 use penstock_crds::{BatchJob, Provider, State, names::Child};
+use tokio::sync::OnceCell;
 
 use crate::{act::is_owned_by, manifests::BATCH_JOB, observe::Jobs, workload::Workload};
 
@@ -23,20 +24,35 @@ pub struct Caches {
     pub jobs: Store<DeserializeGuard<Job>>,
     /// Their pods.
     pub pods: Store<DeserializeGuard<Pod>>,
+    filled: OnceCell<()>,
 }
 
 impl Caches {
+    /// What these watches will have seen.
+    pub fn new(
+        batch_jobs: Store<DeserializeGuard<BatchJob>>,
+        providers: Store<DeserializeGuard<Provider>>,
+        jobs: Store<DeserializeGuard<Job>>,
+        pods: Store<DeserializeGuard<Pod>>,
+    ) -> Self {
+        Self { batch_jobs, providers, jobs, pods, filled: OnceCell::new() }
+    }
+
     /// Completes when every watch has been heard once: a BatchJob that is seen before its Jobs would be taken for one that
     /// has none. Watches are heard while the controller runs, so only a pass can wait for them.
     pub async fn filled(&self) {
-        let Self { batch_jobs, providers, jobs, pods } = self;
-        // They fail only when their watch has ended, and then the process ends too.
-        let _ = tokio::join!(
-            batch_jobs.wait_until_ready(),
-            providers.wait_until_ready(),
-            jobs.wait_until_ready(),
-            pods.wait_until_ready()
-        );
+        let Self { batch_jobs, providers, jobs, pods, filled } = self;
+        // A store wakes only the last of those who wait for it (kube-runtime 5.0, `DelayedInit`), so one waits for all.
+        let all = async || {
+            // They fail only when their watch has ended, and then the process ends too.
+            let _ = tokio::join!(
+                batch_jobs.wait_until_ready(),
+                providers.wait_until_ready(),
+                jobs.wait_until_ready(),
+                pods.wait_until_ready()
+            );
+        };
+        filled.get_or_init(all).await;
     }
 
     /// A BatchJob, unless it cannot be read.
@@ -129,5 +145,36 @@ impl Caches {
         self.pods.state_filter(|pod| {
             pod.meta().namespace == own.namespace && pod.labels().get(BATCH_JOB) == own.name.as_ref()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube::runtime::{reflector, watcher::Event};
+    use tokio::{task::JoinSet, time::timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn every_pass_that_waits_for_the_watches_goes_on_when_they_were_heard() {
+        let (batch_jobs, mut of_batch_jobs) = reflector::store();
+        let (providers, mut of_providers) = reflector::store();
+        let (jobs, mut of_jobs) = reflector::store();
+        let (pods, mut of_pods) = reflector::store();
+        let caches = Arc::new(Caches::new(batch_jobs, providers, jobs, pods));
+        let mut passes = JoinSet::new();
+        for _ in 0..8 {
+            let caches = Arc::clone(&caches);
+            passes.spawn(async move { caches.filled().await });
+        }
+        tokio::task::yield_now().await;
+        of_batch_jobs.apply_watcher_event(&Event::InitDone);
+        of_providers.apply_watcher_event(&Event::InitDone);
+        of_jobs.apply_watcher_event(&Event::InitDone);
+        of_pods.apply_watcher_event(&Event::InitDone);
+        let all = timeout(Duration::from_mins(1), passes.join_all()).await;
+        assert_eq!(all.map(|passed| passed.len()), Ok(8), "nobody waits for ever");
     }
 }

@@ -59,7 +59,7 @@ pub fn watch(client: &Client, namespace: Option<&str>) -> Watches {
     };
     let (jobs, job_changes) = reflect(api::<Job>(client, namespace), made_by_us.clone(), without_template);
     let (pods, pod_changes) = reflect(api::<Pod>(client, namespace), made_by_us, |pod| pod.spec = None);
-    let caches = Arc::new(Caches { batch_jobs, providers, jobs, pods });
+    let caches = Arc::new(Caches::new(batch_jobs, providers, jobs, pods));
     let users = Arc::clone(&caches);
     let controller = controller
         .with_config(controller::Config::default().concurrency(CONCURRENCY))

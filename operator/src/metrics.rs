@@ -151,12 +151,12 @@ mod tests {
     #[test]
     fn the_leader_tells_of_every_state_and_of_the_reports() {
         let metrics = Metrics::default();
-        let caches = Caches {
-            batch_jobs: reflector::store().0,
-            providers: reflector::store().0,
-            jobs: reflector::store().0,
-            pods: reflector::store().0,
-        };
+        let caches = Caches::new(
+            reflector::store().0,
+            reflector::store().0,
+            reflector::store().0,
+            reflector::store().0,
+        );
         metrics.leads(Arc::new(caches), Arc::default());
         let told = metrics.text().unwrap();
         for state in State::ALL.map(|state| state.to_string()).iter().map(String::as_str).chain([NEW]) {

@@ -89,12 +89,12 @@ fn caches(finished: u64, running: u64) -> Caches {
         "metadata": {"name": "gateway", "namespace": "team", "uid": "provider"},
         "spec": {"kind": "OpenAICompatible", "baseUrl": "http://gateway.invalid/v1"},
     });
-    Caches {
-        batch_jobs: holding(jobs.iter().map(|objects| &objects.batch_job)),
-        providers: holding([&provider]),
-        jobs: holding(jobs.iter().map(|objects| &objects.job)),
-        pods: holding(jobs.iter().map(|objects| &objects.pod)),
-    }
+    Caches::new(
+        holding(jobs.iter().map(|objects| &objects.batch_job)),
+        holding([&provider]),
+        holding(jobs.iter().map(|objects| &objects.job)),
+        holding(jobs.iter().map(|objects| &objects.pod)),
+    )
 }
 
 fn holding<'a, K>(objects: impl IntoIterator<Item = &'a Value>) -> Store<DeserializeGuard<K>>

@@ -112,12 +112,12 @@ fn caches() -> Caches {
         },
         "status": {"phase": "Running"},
     });
-    Caches {
-        batch_jobs: holding([serde_json::to_value(batch_job()).unwrap()]),
-        providers: holding([]),
-        jobs: holding::<Job>([job]),
-        pods: holding::<Pod>([pod]),
-    }
+    Caches::new(
+        holding([serde_json::to_value(batch_job()).unwrap()]),
+        holding([]),
+        holding::<Job>([job]),
+        holding::<Pod>([pod]),
+    )
 }
 
 fn holding<K>(objects: impl IntoIterator<Item = Value>) -> reflector::Store<DeserializeGuard<K>>
