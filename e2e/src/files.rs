@@ -25,8 +25,11 @@ pub fn folder(path: &Path) -> Result<(), FileError> {
     told("make the folder", path, fs::create_dir_all(path))
 }
 
-/// Writes a file, with the folders above it.
+/// Writes a file, with the folders above it, unless it has this content: kube-proxy ends when its settings are touched.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
+    if fs::read(path).is_ok_and(|there| there == content.as_ref()) {
+        return Ok(());
+    }
     path.parent().map(folder).transpose()?;
     told("write", path, fs::write(path, content))
 }
@@ -67,5 +70,26 @@ pub fn entries(path: &Path) -> Result<Vec<PathBuf>, FileError> {
             let entries = told("list", path, listed)?.map(|entry| Ok(entry?.path())).collect();
             told("list", path, entries)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_this_content_is_not_touched() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("new/settings");
+        write(&path, "one").unwrap();
+        let before = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+        fs::File::options().write(true).open(&path).unwrap().set_modified(before).unwrap();
+        let touched = || fs::metadata(&path).unwrap().modified().unwrap() != before;
+        write(&path, "one").unwrap();
+        assert!(!touched());
+        write(&path, "two").unwrap();
+        assert!(touched() && read(&path).unwrap() == "two");
     }
 }
