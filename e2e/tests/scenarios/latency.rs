@@ -14,7 +14,6 @@ use crate::{
     batch_jobs::process,
     place::{Namespace, PATIENCE},
     shared::{Job, Shared},
-    witness::Testimony,
 };
 
 /// How often each is measured.

@@ -172,10 +172,13 @@ async fn main() -> ExitCode {
     let drained = suite.start("a-node-is-drained", runs::drained);
     suite.end(drained).await;
     if suite.cluster.is_ours() {
-        let killed = suite.start("an-executor-is-killed-three-times", batch_jobs::executor_killed);
-        suite.end(killed).await;
-        let killed = suite.start("an-operator-is-killed-in-every-state", operator::killed_in_every_state);
-        suite.end(killed).await;
+        let together = [
+            suite.start("an-executor-is-killed-three-times", batch_jobs::executor_killed),
+            suite.start("an-operator-is-killed-in-every-state", operator::killed_in_every_state),
+        ];
+        for started in together {
+            suite.end(started).await;
+        }
         let frozen = suite.start("a-leader-is-frozen", operator::leader_frozen);
         suite.end(frozen).await;
         let upgraded = suite.start("the-chart-is-upgraded-under-a-batchjob", chart::upgraded);
