@@ -46,7 +46,7 @@ async fn from_apply(shared: &Shared, name: &str) -> f64 {
     shared.submit(name, json!({})).await;
     shared.succeeds(name).await;
     let first = shared.asked(name).await.first_after(applied).expect("it has asked");
-    (first - applied).as_secs_f64()
+    first.saturating_sub(applied).as_secs_f64()
 }
 
 /// Seconds from the end of the executor's process, the first that its job loses.
@@ -64,7 +64,7 @@ async fn from_loss(shared: &Shared, name: &str) -> f64 {
     };
     let next = until("the next request", PATIENCE, ask).await.unwrap();
     shared.succeeds(name).await;
-    (next - lost).as_secs_f64()
+    next.saturating_sub(lost).as_secs_f64()
 }
 
 /// Since the epoch, by the clock of this machine, which its nodes share.
