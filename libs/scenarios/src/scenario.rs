@@ -194,7 +194,7 @@ impl Scenario {
 
     fn controller(&self, rule: Rule, trial: &Trial, job: usize) -> Box<dyn Controller> {
         match rule {
-            Rule::Oracle => Box::new(Oracle::new(trial.requests_per_minute())),
+            Rule::Oracle => Box::new(Oracle::new(trial)),
             Rule::Script => Box::new(Script::new()),
             Rule::Aimd => self.learning(Mode::Aimd, job),
             Rule::Adaptive => self.learning(Mode::Adaptive, job),

@@ -45,6 +45,8 @@ const LEAST: f64 = 1e-3;
 /// Where a window was not used as it might be, it is caught up with at this pace, if it is behind by that share.
 const CATCH_UP: f64 = 1.05;
 const BEHIND: f64 = 0.98;
+/// ... and at this one where answers kept requests from going.
+const MAKE_UP: f64 = 1.1;
 
 /// A large request takes so many times what one takes on average, and room for it is left if that costs no more than this
 /// share of a window.
@@ -113,6 +115,8 @@ pub(super) struct Lane {
     /// Refusals of the present round, and of a round on average.
     in_round: f64,
     per_round: f64,
+    /// Units that did not go while answers kept the allowance used up, and are to be made up for.
+    missed: f64,
 }
 
 /// What was before a lane reopened, in case it did not.
@@ -191,6 +195,7 @@ impl Lane {
             used_up_at: f64::NEG_INFINITY,
             in_round: 0.0,
             per_round: 2.0,
+            missed: 0.0,
         }
     }
 
@@ -242,6 +247,7 @@ impl Lane {
             charged.add(now, amount.at_once);
         }
         self.admitted += units;
+        self.missed = (self.missed - units * (1.0 - 1.0 / MAKE_UP)).max(0.0);
         let lost = (now - TICK - self.leaves_at().max(self.held_at)).max(0.0);
         let passed = now - self.sent_at;
         if passed > 0.0 {
@@ -296,7 +302,9 @@ impl Lane {
     }
 
     fn pace(&mut self, now: f64) -> f64 {
-        let Some(window) = self.window else { return self.rate };
+        let Some(window) = self.window else {
+            return if self.missed > 0.0 { MAKE_UP * self.rate } else { self.rate };
+        };
         let (used, _) = self.slots.within(now, window.length, window.kind.counted());
         let behind = 1.0 - used / (self.rate * window.length);
         if self.charged.is_some() {

@@ -16,6 +16,9 @@ use crate::{
     settings::{Latency, OutputLength},
 };
 
+/// So many answers tell how long they are on average, to less than a hundredth.
+const SAMPLES: u32 = 100_000;
+
 /// A provider without HTTP. The default has no limits, answers like a large model and refuses within a tenth of a
 /// second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +73,19 @@ impl Default for Provider {
 }
 
 impl Provider {
+    /// Tokens of an answer on average, where so many are allowed at most.
+    pub fn mean_answer(&self, most_tokens: u32) -> f64 {
+        let mut random = ChaCha8Rng::seed_from_u64(0);
+        let sum: f64 = (0..SAMPLES).map(|_| f64::from(self.output_tokens(&mut random, most_tokens))).sum();
+        sum / f64::from(SAMPLES)
+    }
+
+    fn output_tokens(&self, random: &mut ChaCha8Rng, most_tokens: u32) -> u32 {
+        let length = self.output_length;
+        let tokens = whole(length.tokens.sample(random)).saturating_add(length.thought_tokens);
+        tokens.clamp(1, length.most_tokens.min(most_tokens).max(1))
+    }
+
     /// The limits that are in force this long after the start.
     pub(super) fn limits_at(&self, now: Duration) -> LimitSettings {
         let minutes = now.as_secs_f64() / 60.0;
@@ -169,7 +185,7 @@ impl Service {
         if let Err(exceeded) = admitted {
             return Err(answer(self.refusal(&exceeded)));
         }
-        let output_tokens = self.output_tokens(request.max_tokens);
+        let output_tokens = self.provider.output_tokens(&mut self.random, request.max_tokens);
         let fails = self.provider.failing > 0.0 && self.random.random::<f64>() < self.provider.failing;
         let start = self.provider.latency.start_ms.sample(&mut self.random);
         let work = start + f64::from(output_tokens) * self.provider.latency.per_output_token_ms;
@@ -214,12 +230,6 @@ impl Service {
     /// One value of a job's own distribution, in whole tokens.
     pub(super) fn draw_tokens(&mut self, tokens: Distribution) -> u32 {
         whole(tokens.sample(&mut self.random))
-    }
-
-    fn output_tokens(&mut self, max_tokens: u32) -> u32 {
-        let length = self.provider.output_length;
-        let tokens = whole(length.tokens.sample(&mut self.random)).saturating_add(length.thought_tokens);
-        tokens.clamp(1, length.most_tokens.min(max_tokens).max(1))
     }
 
     fn claims(&mut self, now: Duration) -> Claims {

@@ -12,6 +12,7 @@ use super::{
     batch::Running,
     provider::{Admitted, Request, Service},
 };
+use crate::limit::{LimitSettings, Quota};
 
 /// A wake-up that is due at once again and again moves the clock by this much each time.
 const SHORTEST_NAP: Duration = Duration::from_millis(1);
@@ -38,10 +39,19 @@ pub struct Trial {
 impl Trial {
     /// The sustained limit of requests a minute, from each moment on at which it changes.
     pub fn requests_per_minute(&self) -> Vec<(Duration, f64)> {
+        self.per_minute(|limits| limits.requests)
+    }
+
+    /// The sustained limit of tokens a minute likewise.
+    pub fn tokens_per_minute(&self) -> Vec<(Duration, f64)> {
+        self.per_minute(|limits| limits.tokens)
+    }
+
+    fn per_minute(&self, quota: impl Fn(LimitSettings) -> Option<Quota>) -> Vec<(Duration, f64)> {
         let starts =
             self.provider.steps.iter().map(|step| Duration::from_secs_f64(step.after_minutes * 60.0));
         let limits = [Duration::ZERO].into_iter().chain(starts).filter_map(|from| {
-            let quota = self.provider.limits_at(from).requests?;
+            let quota = quota(self.provider.limits_at(from))?;
             Some((from, quota.sustained_per_minute()))
         });
         limits.collect()

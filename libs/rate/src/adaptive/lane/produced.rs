@@ -57,7 +57,7 @@ impl Lane {
             measured.rate.max(self.rate)
         };
         let limit = limit.min(before);
-        if limit < LOWER * before {
+        if limit < LOWER * self.ceiling.unwrap_or(before).min(before) {
             self.regime_since = now;
         }
         self.ceiling = Some(limit);
@@ -95,7 +95,8 @@ impl Lane {
         }
     }
 
-    /// Open again, and no window: an allowance that was used up for so long gave meanwhile what was charged.
+    /// Open again, and no window: an allowance that was used up for so long gave meanwhile what was charged. The answers to
+    /// what did not go will be missing later, when a bucket would be full for want of them, so they are made up for.
     pub(super) fn recovered(&mut self, now: f64, closed_for: f64) {
         let Some(charged) = &self.charged else { return };
         let measured = charged.overdrawn() / closed_for;
@@ -104,6 +105,7 @@ impl Lane {
             self.ceiling = Some(measured);
             self.set_rate(now, measured.max(self.rate / 4.0));
         }
+        self.missed = self.rate * closed_for.min(LONG);
     }
 
     /// Seconds for which what was under way kept a limit of so many units a second used up.

@@ -34,6 +34,7 @@ impl Lane {
         self.window = None;
         self.explained = Explained::default();
         self.reopened = None;
+        self.missed = 0.0;
         self.shut_before = None;
         self.stage = Stage::Riding;
         self.cut_at = now;
