@@ -44,6 +44,9 @@ pub(crate) enum BenchError {
         /// What it said.
         said: String,
     },
+    /// Some subjects could not be measured; the others were.
+    #[error("measure everything: mend what is said above, and measure the rest with --only {0}")]
+    Subjects(String),
     /// Something did not happen in time.
     #[error("see {what} in time; look for what holds this machine up")]
     Patience {
