@@ -1,5 +1,7 @@
 //! What is in the cluster, as watches keep it: no pass asks the API server for what it can look up here.
 
+mod pods;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
@@ -11,7 +13,9 @@ use kube::{
 use penstock_crds::{BatchJob, Provider, State, names::Child};
 use tokio::sync::OnceCell;
 
-use crate::{act::is_owned_by, manifests::BATCH_JOB, observe::Jobs, workload::Workload};
+use crate::{act::is_owned_by, observe::Jobs, workload::Workload};
+
+pub use pods::Pods;
 
 /// Every object that the operator watches.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ pub struct Caches {
     /// Jobs that the operator made.
     pub jobs: Store<DeserializeGuard<Job>>,
     /// Their pods.
-    pub pods: Store<DeserializeGuard<Pod>>,
+    pub pods: Pods,
     filled: OnceCell<()>,
 }
 
@@ -35,7 +39,7 @@ impl Caches {
         jobs: Store<DeserializeGuard<Job>>,
         pods: Store<DeserializeGuard<Pod>>,
     ) -> Self {
-        Self { batch_jobs, providers, jobs, pods, filled: OnceCell::new() }
+        Self { batch_jobs, providers, jobs, pods: Pods::new(pods), filled: OnceCell::new() }
     }
 
     /// Completes when every watch has been heard once: a BatchJob that is seen before its Jobs would be taken for one that
@@ -49,7 +53,7 @@ impl Caches {
                 batch_jobs.wait_until_ready(),
                 providers.wait_until_ready(),
                 jobs.wait_until_ready(),
-                pods.wait_until_ready()
+                pods.filled()
             );
         };
         filled.get_or_init(all).await;
@@ -78,7 +82,7 @@ impl Caches {
     /// The Jobs of a BatchJob.
     pub fn jobs_of(&self, batch_job: &BatchJob) -> Jobs {
         let mut jobs = Jobs::default();
-        let pods = self.pods_of(batch_job);
+        let pods = self.pods.of(batch_job);
         for child in [Child::Executor, Child::Validation, Child::Finalizer] {
             let name = child.name(&batch_job.name_any());
             let found =
@@ -105,18 +109,18 @@ impl Caches {
         [jobs.executor, jobs.finalizer].iter().flatten().any(|job| job.has_pod(uid))
     }
 
-    /// Another live BatchJob with the same output, that was there first or has begun.
-    pub fn rival_of(&self, batch_job: &BatchJob) -> Option<String> {
-        fn output(job: &BatchJob) -> &str {
-            job.spec.output.uri.trim_end_matches('/')
+    /// Another live BatchJob with the same output, that was there first. Nobody looks for one where the job is over or has
+    /// its Job: every BatchJob there is would be looked at.
+    pub fn rival_of(&self, batch_job: &BatchJob, jobs: &Jobs) -> Option<String> {
+        if jobs.executor.is_some() || is_over(batch_job) {
+            return None;
         }
         let age = |job: &BatchJob| (job.creation_timestamp().map(|time| time.0), job.uid());
         let is_rival = |other: &BatchJob| {
-            let state = other.status.as_ref().and_then(|status| status.state);
             other.metadata.uid != batch_job.metadata.uid
                 && output(other) == output(batch_job)
                 && other.metadata.deletion_timestamp.is_none()
-                && !state.is_some_and(penstock_crds::state::State::is_over)
+                && !is_over(other)
                 && age(other) < age(batch_job)
         };
         let rival = self.batch_jobs.find(|other| other.0.as_ref().is_ok_and(is_rival))?;
@@ -139,13 +143,14 @@ impl Caches {
     pub fn uids(&self) -> BTreeSet<String> {
         self.batch_jobs.state().iter().filter_map(|job| job.meta().uid.clone()).collect()
     }
+}
 
-    fn pods_of(&self, batch_job: &BatchJob) -> Vec<Arc<DeserializeGuard<Pod>>> {
-        let own = batch_job.meta();
-        self.pods.state_filter(|pod| {
-            pod.meta().namespace == own.namespace && pod.labels().get(BATCH_JOB) == own.name.as_ref()
-        })
-    }
+fn output(batch_job: &BatchJob) -> &str {
+    batch_job.spec.output.uri.trim_end_matches('/')
+}
+
+fn is_over(batch_job: &BatchJob) -> bool {
+    batch_job.status.as_ref().and_then(|status| status.state).is_some_and(State::is_over)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     caches::Caches,
-    manifests::{BATCH_JOB, MANAGED_BY},
+    manifests::{MANAGED_BY, batch_job_of},
     reconcile::{Reconciler, after_failure, reconcile},
 };
 
@@ -60,12 +60,12 @@ pub fn watch(client: &Client, namespace: Option<&str>) -> Watches {
     let (jobs, job_changes) = reflect(api::<Job>(client, namespace), made_by_us.clone(), without_template);
     let (pods, pod_changes) = reflect(api::<Pod>(client, namespace), made_by_us, |pod| pod.spec = None);
     let caches = Arc::new(Caches::new(batch_jobs, providers, jobs, pods));
-    let users = Arc::clone(&caches);
+    let (users, seen) = (Arc::clone(&caches), Arc::clone(&caches));
     let controller = controller
         .with_config(controller::Config::default().concurrency(CONCURRENCY))
         .watches_stream(provider_changes, move |provider| users.users_of(&provider))
-        .watches_stream(job_changes, |job| of_label(&job))
-        .watches_stream(pod_changes, |pod| of_label(&pod));
+        .watches_stream(job_changes, |job| batch_job_of(&job))
+        .watches_stream(pod_changes, move |pod| seen.pods.saw(&pod));
     Watches { caches, controller }
 }
 
@@ -126,12 +126,6 @@ where
         .reflect(writer)
         .touched_objects();
     (store, changes)
-}
-
-/// The BatchJob that something was made for.
-fn of_label<K: Resource>(object: &K) -> Option<ObjectRef<Guarded<BatchJob>>> {
-    let name = object.labels().get(BATCH_JOB)?;
-    Some(ObjectRef::new(name).within(&object.namespace()?))
 }
 
 fn receive<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> + Send {

@@ -8,7 +8,7 @@ pub use job::job;
 pub use job_file::job_file;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Resource, ResourceExt, api::ObjectMeta};
+use kube::{Resource, ResourceExt, api::ObjectMeta, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use penstock_crds::{BatchJob, GROUP, names::Child};
 
 /// The label of everything that the operator makes.
@@ -27,6 +27,12 @@ pub const TOKEN: &str = "token";
 /// The audience of the tokens with which the pods of a job report: nobody else accepts them, nor those of another job.
 pub fn audience(uid: &str) -> String {
     format!("{GROUP}/batch-jobs/{uid}")
+}
+
+/// The BatchJob that something was made for, by its label.
+pub fn batch_job_of<K: Resource>(object: &K) -> Option<ObjectRef<DeserializeGuard<BatchJob>>> {
+    let name = object.labels().get(BATCH_JOB)?;
+    Some(ObjectRef::new(name).within(&object.namespace()?))
 }
 
 /// The metadata of something that belongs to a BatchJob.

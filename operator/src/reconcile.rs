@@ -149,6 +149,7 @@ impl Reconciler {
 
     fn observe(&self, batch_job: &Arc<BatchJob>, problem: Option<&String>) -> Observed {
         let uid = batch_job.uid().unwrap_or_default();
+        let jobs = self.caches.jobs_of(batch_job);
         let heard = self.reports.of(&uid).map(|Heard { report, at, per_minute }| HeardSeen {
             report,
             ago: at.elapsed(),
@@ -159,9 +160,9 @@ impl Reconciler {
             now: Timestamp::now(),
             problem: problem.cloned(),
             intake: self.intakes.of(&uid),
-            jobs: self.caches.jobs_of(batch_job),
             heard,
-            rival: self.caches.rival_of(batch_job),
+            rival: self.caches.rival_of(batch_job, &jobs),
+            jobs,
         }
     }
 
@@ -307,6 +308,7 @@ impl Reconciler {
 
     /// Forgets what is kept of jobs that are gone.
     pub fn forget(&self) {
+        self.caches.pods.forget();
         let uids = self.caches.uids();
         self.reports.retain(|uid| uids.contains(uid));
         self.intakes.retain(|uid| uids.contains(uid));

@@ -68,14 +68,15 @@ fn round(caches: &Caches) -> f64 {
 fn pass(caches: &Caches, batch_job: &BatchJob) -> Duration {
     let batch_job = Arc::new(batch_job.clone());
     let began = Instant::now();
+    let jobs = caches.jobs_of(&batch_job);
     let resolved = caches.provider_of(&batch_job).map(|provider| resolve(&batch_job, &provider));
     let seen = Observed {
         now: Timestamp::now(),
         problem: resolved.and_then(Result::err).map(|error| error.to_string()),
         intake: IntakeSeen::None,
-        jobs: caches.jobs_of(&batch_job),
         heard: None,
-        rival: caches.rival_of(&batch_job),
+        rival: caches.rival_of(&batch_job, &jobs),
+        jobs,
         batch_job,
     };
     let decision = decide(&seen);
