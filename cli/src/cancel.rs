@@ -106,7 +106,7 @@ pub(crate) async fn cancel(arguments: &CancelArguments, screen: &Screen) -> Resu
         provider: None,
         ending: Some(EndingRequest::cancelled()),
         steps,
-        fail_fast_on_credentials: false,
+        fail_fast: false,
         participation: None,
         reporting: None,
         claims: Job::CLAIMS,

@@ -140,6 +140,7 @@ impl CommandError {
             }
             Self::Intake(IntakeError::InputModified { .. }) => Some(Reason::InputModified),
             Self::Run(RunError::CredentialsRefused { .. }) => Some(Reason::CredentialsRefused),
+            Self::Run(RunError::BudgetReached { .. }) => Some(Reason::CostCapReached),
             _ => None,
         }
     }

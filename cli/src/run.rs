@@ -93,7 +93,7 @@ pub(crate) async fn run(arguments: RunArguments, screen: &Screen) -> Result<Exit
         scratch,
         ending: None,
         steps,
-        fail_fast_on_credentials: true,
+        fail_fast: true,
         participation,
         reporting,
         claims: Job::CLAIMS,

@@ -6,8 +6,10 @@ use penstock_executor::{Learned, RateGauges, learned};
 use penstock_intake::Verdict;
 use penstock_job::{
     ExitCode, Identity, Reason, State,
+    money::Cost,
     receipt::ReceiptEnding,
     state::{Outcomes, Phase, Requests},
+    usage::Tokens,
 };
 use penstock_storage::{Generation, Holder, Location, RunLock};
 use serde::Serialize;
@@ -18,7 +20,7 @@ use crate::{
     lines::Lines,
     output::{Output, OutputError, Standing},
     run::lock_folder,
-    view::{duration, grouped, outcomes, percent},
+    view::{duration, grouped, outcomes, percent, used},
 };
 
 /// Changes of the rate that are shown unless all are asked for.
@@ -45,6 +47,10 @@ struct Status {
     outcomes: Outcomes,
     /// Requests as far as they are known.
     requests: Requests,
+    /// Tokens of all runs, as of the last checkpoint.
+    tokens: Tokens,
+    /// What they cost; `null` where a price is not known.
+    cost: Option<Cost>,
     /// Since the last checkpoint; `null` before the first and after the end.
     checkpoint_age_ms: Option<u64>,
     /// What is believed of the rate and why, as of the last checkpoint; `null` before the first request.
@@ -155,8 +161,10 @@ fn describe(standing: Standing, sign: Sign, place: &str, now_ms: u64) -> Option<
             done: state.completed.len() + state.input.rejected,
             outcomes: state.outcomes.with_rejected(state.input.rejected),
             requests: state.requests,
+            tokens: state.usage.models.total(),
+            cost: state.usage.cost(),
             checkpoint_age_ms: Some(now_ms.saturating_sub(state.updated_at_ms)),
-            ..live(is_run, place)
+            ..if state.usage.reached.is_some() { used_up(is_run, place) } else { live(is_run, place) }
         },
         Standing::Over(receipt) => {
             let (state, reason) = match receipt.ending {
@@ -176,6 +184,8 @@ fn describe(standing: Standing, sign: Sign, place: &str, now_ms: u64) -> Option<
                 done: receipt.lines,
                 outcomes: receipt.outcomes,
                 requests: receipt.requests,
+                tokens: receipt.usage.models.total(),
+                cost: receipt.cost,
                 ..Status::new(state, next)
             }
         }
@@ -194,6 +204,14 @@ fn live(is_run: bool, place: &str) -> Status {
     }
 }
 
+/// A job whose budget is used up.
+fn used_up(is_run: bool, place: &str) -> Status {
+    let next = format!(
+        "run the same command with a larger budget to go on, or end the job with `penstock cancel {place}`"
+    );
+    Status { reason: Some(Reason::CostCapReached), next, ..live(is_run, place) }
+}
+
 impl Status {
     fn new(state: &'static str, next: impl Into<String>) -> Self {
         Self {
@@ -206,6 +224,8 @@ impl Status {
             done: 0,
             outcomes: Outcomes::default(),
             requests: Requests::default(),
+            tokens: Tokens::default(),
+            cost: None,
             checkpoint_age_ms: None,
             rate: None,
             gauges: None,
@@ -251,6 +271,12 @@ impl Status {
                 row("outcomes", outcomes::counts(&self.outcomes));
             }
         }
+        if self.tokens.total() > 0 {
+            row("tokens", used(self.tokens));
+        }
+        if let Some(cost) = self.cost {
+            row("cost", cost.to_string());
+        }
         if let Some(rate) = &self.rate {
             row("rate", rate.clone());
         }
@@ -275,6 +301,7 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use penstock_executor::Decision;
+    use penstock_job::money::Currency;
 
     use super::*;
 
@@ -308,6 +335,7 @@ mod tests {
             reason: Some(Reason::EmptyInput),
             pid: Some(7),
             checkpoint_age_ms: Some(0),
+            cost: Some(Cost { amount: "0.25".parse().unwrap(), currency: Currency::default() }),
             ..live(true, "out")
         };
         let mut most = most;

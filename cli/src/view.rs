@@ -31,7 +31,7 @@ pub(crate) use self::{
     quantity::{duration, grouped, percent},
     reporter::Reporter,
     screen::Screen,
-    summary::{Summary, ending_exit_code},
+    summary::{Summary, ending_exit_code, used},
 };
 
 /// Everything that one picture of a run is drawn from.

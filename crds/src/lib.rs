@@ -8,7 +8,6 @@
 //! | [`provider`] | `Provider`: who answers, with which credentials and within which bounds |
 //! | [`bounds`] | bounds of rate and retries, which both kinds have |
 //! | [`quantity`] | amounts of a resource, as Kubernetes writes them |
-//! | [`decimal`] | amounts of money, without floating point |
 //! | [`state`] | the states of a job, and which one may follow which |
 //! | [`mod@resolve`] | from both kinds to the job file of an executor |
 //! | [`reason`] | the one reason why a job is not further, from what was seen |
@@ -21,7 +20,6 @@
 pub mod batch_job;
 pub mod bounds;
 pub mod conditions;
-pub mod decimal;
 pub mod definitions;
 pub mod names;
 pub mod openai;

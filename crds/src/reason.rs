@@ -13,8 +13,6 @@ pub struct Evidence {
     pub misconfigured: Option<String>,
     /// Who holds the job.
     pub suspended: Option<Suspension>,
-    /// What of its budget is used up, as a sentence.
-    pub budget_used_up: Option<String>,
     /// Why its tenant may not run more, as a sentence.
     pub tenant_quota: Option<String>,
     /// Its place among the jobs that wait.
@@ -90,7 +88,6 @@ impl Evidence {
         let own = [
             (Reason::Misconfigured, self.misconfigured.clone()),
             (Reason::Suspended, self.suspended.map(suspended)),
-            (Reason::CostCapReached, self.budget_used_up.clone()),
             (Reason::TenantQuota, self.tenant_quota.clone()),
             (Reason::WaitingForTurn, self.turn.map(turn)),
             (Reason::WaitingForPod, self.pod_waits.clone()),
@@ -143,6 +140,10 @@ fn help(reason: Reason) -> &'static str {
         Reason::CredentialsRefused => {
             "Put a valid key into the Secret of the Provider; the job goes on by itself."
         }
+        Reason::CostCapReached => {
+            "Set `spec.cancel` to publish what was answered; or delete the job and apply it again with a larger `spec.budget` \
+             and a price for every model, and it goes on where it stopped."
+        }
         Reason::InvalidInput => {
             "Correct the lines that validation names, or set `spec.input.onInvalid` to Skip, and apply the job with \
              another name and another output."
@@ -180,7 +181,6 @@ mod tests {
         match reason {
             Reason::Misconfigured => Evidence { misconfigured: text, ..none },
             Reason::Suspended => Evidence { suspended: Some(Suspension::Spec), ..none },
-            Reason::CostCapReached => Evidence { budget_used_up: text, ..none },
             Reason::TenantQuota => Evidence { tenant_quota: text, ..none },
             Reason::WaitingForTurn => Evidence { turn: Some(Turn { position: 2, of: 5 }), ..none },
             Reason::WaitingForPod => Evidence { pod_waits: text, ..none },
@@ -193,7 +193,6 @@ mod tests {
         Evidence {
             misconfigured: one.misconfigured.or(other.misconfigured),
             suspended: one.suspended.or(other.suspended),
-            budget_used_up: one.budget_used_up.or(other.budget_used_up),
             tenant_quota: one.tenant_quota.or(other.tenant_quota),
             turn: one.turn.or(other.turn),
             pod_waits: one.pod_waits.or(other.pod_waits),

@@ -3,12 +3,17 @@
 //! Whether Secrets and objects are there is for the operator to see.
 
 mod limits;
+mod money;
 mod mounted;
 mod parameters;
 mod provider;
 mod words;
 
-use penstock_job::{JobSpec, spec::Metadata};
+use penstock_job::{
+    JobSpec,
+    money::{CurrencyError, DecimalError},
+    spec::Metadata,
+};
 use thiserror::Error;
 
 use crate::{
@@ -63,19 +68,35 @@ pub enum ResolveError {
         /// The highest that makes sense.
         most: i64,
     },
-    /// Nobody would keep to the budget, and who sets one must not be surprised by the bill.
+    /// An amount of money is none.
+    #[error("{source} (in `{field}`)")]
+    Amount {
+        /// Which field.
+        field: &'static str,
+        /// What stands there.
+        source: DecimalError,
+    },
+    /// A currency is none.
+    #[error("{0} (in `spec.prices.currency` of the Provider)")]
+    Currency(CurrencyError),
+    /// Money is bounded, and nothing has a price.
     #[error(
-        "keep to `spec.budget`: no executor counts against a budget yet; leave it out, and bound the job by its input"
+        "keep to `spec.budget.cost`: the Provider has no `spec.prices`; add them there, or apply the job with \
+         `spec.budget.tokens` instead"
     )]
-    Budget,
+    NoPrices,
+    /// Money is bounded, and the job's model has no price.
+    #[error(
+        "keep to `spec.budget.cost`: `spec.prices` of the Provider has none for the model `{0}`; add it there, or apply the \
+         job with `spec.budget.tokens` instead"
+    )]
+    NoPrice(String),
 }
 
 /// The job that a BatchJob describes, answered by this Provider.
 pub fn resolve(job: &BatchJob, provider: &Provider) -> Result<Resolved, ResolveError> {
     let spec = &job.spec;
-    if spec.budget.is_some() {
-        return Err(ResolveError::Budget);
-    }
+    let (budget, prices) = money::resolve(spec, &provider.spec)?;
     let (answering, files) = provider::resolve(&provider.spec);
     let parameters = spec.parameters.clone().unwrap_or_default();
     let name = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -98,6 +119,8 @@ pub fn resolve(job: &BatchJob, provider: &Provider) -> Result<Resolved, ResolveE
         parameters: parameters::body(&parameters)?,
         run: spec.run.clone(),
         limits: limits::resolve(spec, &provider.spec)?,
+        budget,
+        prices,
         keep_parts: spec.output.partial_results == PartialResults::Keep,
         metadata: Metadata {
             uid: name(&job.metadata.uid),
@@ -130,6 +153,7 @@ spec:
   rate: {mode: AIMD, requestsPerMinute: 500, maxInFlight: 64, perModel: [{model: m, tokensPerMinute: 10}, {model: n, maxInFlight: 3}]}
   retries: {maxAttempts: 3}
   completionWindowSeconds: 86400
+  budget: {tokens: 5000000, cost: '12.5'}
 ";
 
     const PROVIDER: &str = "
@@ -148,6 +172,9 @@ spec:
   limits: {requestsPerMinute: 100, tokensPerMinute: 9000, perModel: [{model: m, tokensPerMinute: 20, maxInFlight: 4}]}
   timeouts: {requestSeconds: 30}
   retries: {maxAttempts: 5, firstWaitSeconds: 2, longestWaitSeconds: 20}
+  prices:
+    currency: EUR
+    models: [{model: m, inputPerMillionTokens: '0.25', cachedInputPerMillionTokens: '0.025', outputPerMillionTokens: '2'}]
 ";
 
     fn parse<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
@@ -155,12 +182,24 @@ spec:
     }
 
     #[test]
-    fn a_budget_that_nobody_keeps_is_refused_before_anything_is_spent() {
-        let mut job: BatchJob = serde_saphyr::from_str(JOB).unwrap();
-        let provider: Provider = serde_saphyr::from_str(PROVIDER).unwrap();
-        assert!(resolve(&job, &provider).is_ok());
-        job.spec.budget = Some(crate::batch_job::Budget { tokens: Some(1), cost: None });
-        assert_eq!(resolve(&job, &provider).unwrap_err(), ResolveError::Budget);
+    fn a_budget_in_money_that_nobody_could_keep_to_is_refused_before_anything_is_spent() {
+        let job: BatchJob = parse(JOB);
+        let priced: Provider = parse(PROVIDER);
+        let with = |change: &dyn Fn(&mut BatchJob, &mut Provider)| {
+            let (mut job, mut provider) = (job.clone(), priced.clone());
+            change(&mut job, &mut provider);
+            resolve(&job, &provider).map(|_| ())
+        };
+        let no_price = ResolveError::NoPrice("other".to_owned());
+        assert_eq!(with(&|_, provider| provider.spec.prices = None), Err(ResolveError::NoPrices));
+        assert_eq!(with(&|job, _| job.spec.model = Some("other".to_owned())), Err(no_price));
+        assert_eq!(with(&|job, _| job.spec.model = None), Ok(()), "lines name models of their own");
+        let tokens = Some(crate::batch_job::Budget { tokens: Some(1), cost: None });
+        let of_tokens = with(&|job, provider| {
+            job.spec.budget.clone_from(&tokens);
+            provider.spec.prices = None;
+        });
+        assert_eq!(of_tokens, Ok(()), "tokens need no price");
     }
 
     #[test]
@@ -195,6 +234,11 @@ spec:
                 "max_attempts": 3, "retry": { "base_ms": 2000, "cap_ms": 20000 },
                 "deadline_seconds": 86400, "request_timeout_seconds": 30, "drain_seconds": 10, "checkpoint_seconds": 30,
             },
+            "budget": { "tokens": 5_000_000, "cost": "12.50" },
+            "prices": { "currency": "EUR", "models": { "m": {
+                "output_per_million_tokens": "2.00", "input_per_million_tokens": "0.25",
+                "cached_input_per_million_tokens": "0.025",
+            } } },
             "keep_parts": true, "report": null,
             "metadata": { "uid": "7b0c", "namespace": "evals", "name": "nightly" },
         });
@@ -230,6 +274,10 @@ spec:
             ("seed: '7'", "temperature: '1'", "`spec.parameters.temperature`"),
             ("temperature: '0.2'", "temperature: warm", "`warm`"),
             ("maxAttempts: 3", "maxAttempts: 0", "`retries.maxAttempts` 0"),
+            ("cost: '12.5'", "cost: '12,5'", "`spec.budget.cost`"),
+            ("tokens: 5000000", "tokens: 0", "`spec.budget.tokens` 0"),
+            ("inputPerMillionTokens: '0.25'", "inputPerMillionTokens: free", "`inputPerMillionTokens`"),
+            ("currency: EUR", "currency: Euro", "`spec.prices.currency`"),
             ("maxLineBytes: 2048", "maxLineBytes: -1", "`spec.input.maxLineBytes` -1"),
             (
                 "completionWindowSeconds: 86400",
@@ -237,8 +285,9 @@ spec:
                 "`spec.completionWindowSeconds` -3",
             ),
         ] {
-            assert!(JOB.contains(from), "{from}");
-            let refused = resolve(&parse(&JOB.replace(from, to)), &parse(PROVIDER)).unwrap_err().to_string();
+            assert!(JOB.contains(from) || PROVIDER.contains(from), "{from}");
+            let [job, provider] = [JOB, PROVIDER].map(|manifest| manifest.replace(from, to));
+            let refused = resolve(&parse(&job), &parse(&provider)).unwrap_err().to_string();
             assert!(refused.contains(named), "{refused}");
         }
     }

@@ -2,7 +2,7 @@
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-use crate::decimal;
+use penstock_job::money;
 
 /// An object or a path in a bucket. That it is well formed is a rule, for the sake of its message.
 pub(crate) fn object_uri(_: &mut SchemaGenerator) -> Schema {
@@ -29,7 +29,7 @@ pub(crate) fn data_key(_: &mut SchemaGenerator) -> Schema {
 
 /// Money or a price, without a sign: at most nine digits before and six after the point.
 pub(crate) fn money(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "minLength": 1, "maxLength": 16, "pattern": decimal::PATTERN })
+    json_schema!({ "type": "string", "minLength": 1, "maxLength": 16, "pattern": money::PATTERN })
 }
 
 /// A parameter of sampling, as decimal text.

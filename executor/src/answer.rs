@@ -21,6 +21,7 @@ use crate::{
     ingest::{Ingest, InputModified, ingest},
     job::{EndingRequest, Job, Timing, requests_in_flight},
     ledger::{Ledger, Recollection, lines},
+    meter::{Exhaustion, Meter},
     orders::Orders,
     participate::Participant,
     provider::Provider,
@@ -56,6 +57,7 @@ pub(crate) enum Answer {
 pub(crate) async fn answer(
     job: &Job,
     ledger: &Ledger,
+    meter: &Arc<Meter>,
     board: &Arc<Board>,
     stop: &Stop,
     orders: &Orders,
@@ -117,10 +119,11 @@ pub(crate) async fn answer(
                 budget: Budget::new(IN_FLIGHT_BYTES),
                 limits: job.spec.limits.clone(),
                 max_in_flight: in_flight,
-                fail_fast_on_credentials: job.fail_fast_on_credentials,
+                fail_fast: job.fail_fast,
                 format: job.canonical.format,
                 writer,
                 pacing,
+                meter: Arc::clone(meter),
                 ledger: ledger.clone(),
                 board: Arc::clone(board),
                 halt: halt.clone(),
@@ -134,6 +137,8 @@ pub(crate) async fn answer(
     ));
     let loops = Loops {
         ledger,
+        meter,
+        fail_fast: job.fail_fast,
         board,
         orders,
         halt,
@@ -200,6 +205,8 @@ impl Company {
 /// The running loops and the levers to end them.
 struct Loops<'a> {
     ledger: &'a Ledger,
+    meter: &'a Meter,
+    fail_fast: bool,
     board: &'a Arc<Board>,
     orders: &'a Orders,
     halt: &'a Halt,
@@ -229,11 +236,13 @@ impl Loops<'_> {
             () = self.orders.cancelled() => Some(EndingRequest::cancelled()),
             () = deadline => Some(EndingRequest::expired()),
             never = self.stay_while_held() => match never {},
+            never = self.stay_when_exhausted() => match never {},
         };
         self.board.clear(Reason::Suspended);
         let Some(request) = request else {
             return if self.dispatched.is_cancelled() { Answer::Complete } else { self.drain(stop).await };
         };
+        self.board.clear(Reason::CostCapReached);
         tokio::select! {
             () = self.end(&request) => {}
             () = self.halt.wait() => {}
@@ -257,6 +266,19 @@ impl Loops<'_> {
             self.board.clear(Reason::Suspended);
             self.board.enter(Stage::Running);
         }
+    }
+
+    /// When the budget is used up nothing is in flight and nothing more is sent: stores what is known and stays, or leaves.
+    async fn stay_when_exhausted(&self) -> Infallible {
+        let Exhaustion { evidence, reached } = self.meter.exhausted().await;
+        self.ledger.budget_reached(reached).await;
+        // Whoever hears the reason may rely on it: no process that comes after this one sends anything.
+        self.store().await;
+        self.board.raise(Reason::CostCapReached, evidence.as_str());
+        if self.fail_fast {
+            self.halt.because(RunError::BudgetReached { evidence });
+        }
+        std::future::pending().await
     }
 
     async fn store_what_arrives(&self) -> Infallible {

@@ -19,7 +19,7 @@ use penstock_job::{
 };
 use tokio::{sync::Notify, time::Instant};
 
-use crate::job::reason_of;
+use crate::{job::reason_of, meter::Spent};
 
 /// A moment of a run.
 #[derive(Debug, Clone, Default)]
@@ -44,10 +44,8 @@ pub struct Progress {
     pub in_flight: u64,
     /// Lines that wait for another attempt.
     pub waiting_for_retry: u64,
-    /// Tokens of the prompts answered by this run, as the provider counted them.
-    pub input_tokens: u64,
-    /// Tokens of the answers of this run, as the provider counted them.
-    pub output_tokens: u64,
+    /// What the job has used up, earlier runs included.
+    pub spent: Spent,
     /// Why the job is not further, with one sentence of evidence.
     pub reason: Option<(Reason, String)>,
     /// What the learner believes and why, in one sentence.
@@ -70,8 +68,6 @@ pub struct Board {
     pub(crate) retried: AtomicU64,
     pub(crate) in_flight: AtomicU64,
     pub(crate) waiting_for_retry: AtomicU64,
-    pub(crate) input_tokens: AtomicU64,
-    pub(crate) output_tokens: AtomicU64,
     pub(crate) unlisted: AtomicU64,
     told: Mutex<Told>,
     /// Another stage, or another reason, is there.
@@ -85,6 +81,7 @@ struct Told {
     rejected: u64,
     adopted: u64,
     outcomes: PartOutcomes,
+    spent: Spent,
     epoch: u32,
     checkpoint: Option<Instant>,
     conditions: BTreeMap<Reason, String>,
@@ -114,8 +111,7 @@ impl Board {
             retried: self.retried.load(Relaxed),
             in_flight,
             waiting_for_retry: self.waiting_for_retry.load(Relaxed),
-            input_tokens: self.input_tokens.load(Relaxed),
-            output_tokens: self.output_tokens.load(Relaxed),
+            spent: told.spent,
             reason: told.conditions.first_key_value().map(|(reason, evidence)| (*reason, evidence.clone())),
             rate: told.rate.clone(),
             gauges: told.gauges,
@@ -171,6 +167,11 @@ impl Board {
         for outcome in outcomes {
             told.outcomes.count(*outcome);
         }
+    }
+
+    /// What the job has used up so far.
+    pub(crate) fn spends(&self, spent: Spent) {
+        self.told().spent = spent;
     }
 
     /// The counts that reconciliation found.

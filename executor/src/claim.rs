@@ -14,6 +14,7 @@ use penstock_job::{
         Discarded, EPOCHS_KEPT, EpochRecord, PartOutcomes, Phase, Requests, StateFormat, StateInput,
         StateJob, ValidationReference,
     },
+    usage::Usage,
 };
 use penstock_storage::Generation;
 
@@ -108,6 +109,9 @@ async fn attempt(
     }
     // C4
     take_next_epoch(&mut state, incarnation)?;
+    if state.phase == Phase::Running {
+        state.usage.renew(&job.spec.budget, job.spec.prices.as_ref());
+    }
     let mut object = StateObject::new(output.clone(), incarnation, generation);
     match object.write(Step::Claim, &mut state, board, OnRefusal::Fail).await {
         Err(RunError::ClaimLost) => return Ok(Attempt::Met(before)),
@@ -189,6 +193,7 @@ async fn fresh(
         parts: Vec::new(),
         outcomes: PartOutcomes::default(),
         requests: Requests::default(),
+        usage: Usage::default(),
         discarded: Discarded::default(),
         epochs: Vec::new(),
         learner: None,

@@ -3,6 +3,7 @@
 //! [`Schedule`](schedule::Schedule) decides (pure); [`dispatch`] acts: it takes windows, asks the schedule and the pacing
 //! for the next line, sends it in a task of its own and hears what became of it.
 
+mod allowance;
 mod attempt;
 mod pacing;
 mod retries;

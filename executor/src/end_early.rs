@@ -96,7 +96,13 @@ impl Undone {
         let mut record = Vec::with_capacity(256);
         let name = LineName { ordinal, id: id.map(RawId::token) };
         self.writer.undone(name, self.ending.reason.into(), &self.ending.message, &[], &mut record);
-        Entry::Outcome(Answered { ordinal, outcome: self.ending.reason.outcome(), record, hold: None })
+        Entry::Outcome(Answered {
+            ordinal,
+            outcome: self.ending.reason.outcome(),
+            record,
+            paid: None,
+            hold: None,
+        })
     }
 }
 

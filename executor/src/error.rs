@@ -77,6 +77,15 @@ pub enum RunError {
         /// What the provider said.
         evidence: String,
     },
+    /// The job's budget is used up, or a price is missing without which nobody can keep to it.
+    #[error(
+        "go on within the budget: {evidence}; run the same command again with a larger one and a price for every model, or \
+         cancel the job to publish what was answered"
+    )]
+    BudgetReached {
+        /// How much of what is used.
+        evidence: String,
+    },
     /// The accounts do not agree: a defect of Penstock.
     #[error(
         "account for every line: {0}; nothing was published, please report this with state.json and the log"
@@ -97,7 +106,8 @@ impl RunError {
             Self::NotValidated
             | Self::Document(_)
             | Self::Scratch { .. }
-            | Self::CredentialsRefused { .. } => ExitCode::Configuration,
+            | Self::CredentialsRefused { .. }
+            | Self::BudgetReached { .. } => ExitCode::Configuration,
             Self::Storage(error) => match error.kind() {
                 ErrorKind::Damaged => ExitCode::StorageDamaged,
                 ErrorKind::Unavailable => ExitCode::StorageUnavailable,
@@ -113,6 +123,7 @@ impl RunError {
                 Some(Reason::OutputOccupied)
             }
             Self::CredentialsRefused { .. } => Some(Reason::CredentialsRefused),
+            Self::BudgetReached { .. } => Some(Reason::CostCapReached),
             Self::Storage(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Unavailable) => {
                 Some(Reason::StorageRefused)
             }

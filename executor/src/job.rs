@@ -37,9 +37,9 @@ pub struct Job {
     pub ending: Option<EndingRequest>,
     /// Who looks on at each step.
     pub steps: Steps,
-    /// End with [`RunError::CredentialsRefused`](crate::RunError) when the provider refuses the key before anything
-    /// succeeded; otherwise wait for a better key.
-    pub fail_fast_on_credentials: bool,
+    /// End with an error where only a person can help: the provider refuses the key before anything succeeded, or the
+    /// budget is used up. Otherwise stay, and wait for a better key, or for an ending.
+    pub fail_fast: bool,
     /// How it shares what it learns of the rate with other jobs on its key; `None`: not at all.
     pub participation: Option<Participation>,
     /// Whom it tells how far it is, and who may direct it; `None`: nobody.

@@ -4,7 +4,7 @@ use penstock_job::{
     Epoch, ExitCode, Identity, Incarnation, JobSpec, LastWord, Reason,
     last_word::{LastWordFormat, ReceiptInBrief},
     receipt::ReceiptEnding,
-    report::{Owner, RunRequests, Tokens},
+    report::{Owner, RunRequests},
 };
 
 use crate::{board::Progress, clock::now_ms, error::RunError, job::Job, launch::LaunchError, run::Finished};
@@ -115,7 +115,8 @@ pub fn last_word(speaker: Option<&Speaker>, end: &End, progress: &Progress) -> L
             throttled: progress.throttled,
             retried: progress.retried,
         },
-        tokens: Tokens { input: progress.input_tokens, output: progress.output_tokens },
+        tokens: progress.spent.tokens,
+        cost: progress.spent.cost,
         receipt,
     }
 }

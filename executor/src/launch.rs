@@ -170,8 +170,8 @@ pub async fn launch(
         scratch,
         ending,
         steps,
-        // A pod waits for a better key.
-        fail_fast_on_credentials: false,
+        // A pod waits for a better key, and for an ending when its budget is used up.
+        fail_fast: false,
         participation,
         reporting,
         claims: Job::CLAIMS,

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use penstock_batchfile::{Ordinal, Position};
 use penstock_job::{
     Epoch, OrdinalSet, State, Step, Validation,
+    spec::Budget,
     state::{Ending, Part, PartOutcomes, Requests},
+    usage::TokensByModel,
 };
 use serde_json::Value;
 use tokio::{
@@ -36,6 +38,7 @@ pub(crate) struct Durable {
     pub(crate) part: Part,
     pub(crate) ordinals: OrdinalSet,
     pub(crate) outcomes: PartOutcomes,
+    pub(crate) tokens: TokensByModel,
 }
 
 /// Where the learner's memory and the request counts of this run come from.
@@ -131,6 +134,7 @@ impl Ledger {
         debug_assert!(state.completed.is_disjoint(&durable.ordinals), "one slot for each line");
         state.completed.unite(&durable.ordinals);
         state.outcomes.add(durable.outcomes);
+        state.usage.models.add(&durable.tokens);
         // Uploads of the two kinds end in any order; the manifest is in order of sequence.
         let at = state.parts.partition_point(|part| part.name < durable.part.name);
         state.parts.insert(at, durable.part);
@@ -142,6 +146,11 @@ impl Ledger {
     /// Returns when a part was listed since the last return. For one listener.
     pub(crate) async fn listed(&self) {
         self.listed.notified().await;
+    }
+
+    /// From now on checkpoints say that this budget is used up.
+    pub(crate) async fn budget_reached(&self, reached: Option<Budget>) {
+        self.book.lock().await.state.usage.reached = reached;
     }
 
     /// Writes a checkpoint. Fails with [`RunError::ClaimLost`] when another executor has taken the job over.

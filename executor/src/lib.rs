@@ -12,6 +12,7 @@
 //! | `dispatch` | which line goes when, and what becomes of each attempt (R1, R2) |
 //! | [`provider`] | how a provider is spoken to and what its answers mean |
 //! | [`shared_state`] | what jobs on one provider key leave for one another, beside any job |
+//! | `meter` | what the answers have taken, and whether the job's budget allows one more |
 //! | `results` | from outcomes to durable parts (R3) |
 //! | `ledger`, `checkpoint` | manifest and completed set, and `state.json` (R4-R6) |
 //! | `answer` | the loops side by side, stopping (R7), and what ends them early (E1-E3) |
@@ -45,6 +46,7 @@ mod last_word;
 mod launch;
 mod ledger;
 mod memory;
+mod meter;
 mod open_files;
 mod orders;
 mod output;
@@ -67,6 +69,7 @@ pub use halt::Stop;
 pub use job::{EndingRequest, Job, requests_in_flight};
 pub use last_word::{End, Speaker, last_word};
 pub use launch::{LaunchError, SharingPlace, launch};
+pub use meter::Spent;
 pub use open_files::raise_open_files;
 pub use participate::Participation;
 pub use records::longest_record;

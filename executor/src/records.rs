@@ -3,6 +3,8 @@
 //! Objects are read in ranges of at most [`CHUNK`], at most [`AHEAD`] of them at a time and in order, so memory does not
 //! depend on their size, and many small parts are read as fast as one large file.
 
+mod used;
+
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use penstock_batchfile::{
 use penstock_job::CanonicalSpec;
 use penstock_storage::{Checksum, Generation, ObjectName, StorageError};
 
+pub(crate) use self::used::{PaidRecords, counted};
 use crate::{output::Output, provider::LONGEST_ANSWER};
 
 /// Bytes read at once.

@@ -21,6 +21,7 @@ use crate::{
     job::{Job, Timing},
     last_word::{End, Speaker, last_word},
     ledger::Ledger,
+    meter::Meter,
     orders::Orders,
     output::Output,
     report::Reporter,
@@ -91,9 +92,11 @@ async fn follow_protocol(
         Claim::Taken(claimed) => *claimed,
     };
     board.ends(claimed.state.ending.as_ref());
+    let meter = Arc::new(Meter::new(&job.spec, &claimed.state.usage));
+    board.spends(meter.spent());
     if claimed.state.phase == Phase::Running {
         let ledger = Ledger::open(claimed, Arc::clone(board));
-        let settled = with_checkpoints(job, &output, &ledger, board, stop, orders).await?;
+        let settled = with_checkpoints(job, &output, &ledger, &meter, board, stop, orders).await?;
         let Some(account) = settled else {
             return Ok(Finished::Stopped);
         };
@@ -119,6 +122,7 @@ async fn with_checkpoints(
     job: &Job,
     output: &Output,
     ledger: &Ledger,
+    meter: &Arc<Meter>,
     board: &Arc<Board>,
     stop: &Stop,
     orders: &Orders,
@@ -129,7 +133,7 @@ async fn with_checkpoints(
     let every = Timing::from(&job.spec.limits).checkpoint.max(2 * output.mutation_interval());
     let mut checkpoints =
         AbortOnDropHandle::new(tokio::spawn(checkpoint(ledger.clone(), every, halt.clone(), done.clone())));
-    let settling = Settling { job, output, ledger, board, stop, orders, halt: halt.clone() };
+    let settling = Settling { job, output, ledger, meter, board, stop, orders, halt: halt.clone() };
     let settled = settling.settle().await;
     done.cancel();
     let leave = async {

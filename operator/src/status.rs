@@ -15,7 +15,7 @@ use penstock_crds::{
     progress,
     reason::explain,
 };
-use penstock_job::{Report, layout, state::Outcomes};
+use penstock_job::{Report, layout, money::Cost, state::Outcomes};
 
 use crate::{
     decide::Finding,
@@ -141,8 +141,7 @@ fn tell_heard(status: &mut BatchJobStatus, batch_job: &BatchJob, heard: &HeardSe
         resent: sent_before.resent,
         in_flight: bounded(report.in_flight),
     });
-    status.tokens =
-        Some(Tokens { input: bounded(report.tokens.input), output: bounded(report.tokens.output) });
+    tell_spent(status, report.tokens, report.cost);
     let done = outcomes.total();
     let left = heard.per_minute.and_then(|rate| left(report.lines.saturating_sub(done), rate));
     status.progress = Some(Progress {
@@ -161,6 +160,7 @@ fn tell_receipt(status: &mut BatchJobStatus, batch_job: &BatchJob, over: &Over) 
     let requests = status.requests.get_or_insert_default();
     requests.sent = bounded(receipt.requests.sent);
     requests.throttled = bounded(receipt.requests.throttled);
+    tell_spent(status, receipt.tokens, receipt.cost);
     status.epoch = Some(i64::from(receipt.epochs.0));
     status.receipt_uri = Some(below(batch_job, layout::RECEIPT));
     if let Ok(frozen) = Timestamp::from_millisecond(i64::try_from(receipt.frozen_at_ms).unwrap_or_default()) {
@@ -170,6 +170,19 @@ fn tell_receipt(status: &mut BatchJobStatus, batch_job: &BatchJob, over: &Over) 
     let told = status.progress.get_or_insert_default();
     told.percent = Some(progress::percent(done, receipt.lines));
     told.done = Some(progress::done(done, receipt.lines));
+}
+
+/// What was used up. Nothing is taken back: who reports may not have read yet what earlier runs stored.
+fn tell_spent(status: &mut BatchJobStatus, tokens: penstock_job::usage::Tokens, cost: Option<Cost>) {
+    let told = Tokens {
+        input: bounded(tokens.input),
+        cached_input: bounded(tokens.cached_input),
+        output: bounded(tokens.output),
+    };
+    if tokens.total() > 0 {
+        status.tokens = Some(told);
+        status.cost = cost.map(|cost| cost.to_string());
+    }
 }
 
 /// Nothing moves any more.
@@ -220,4 +233,26 @@ fn below(batch_job: &BatchJob, name: &str) -> String {
 fn left(lines: u64, per_minute: u64) -> Option<Duration> {
     let seconds = lines.checked_mul(60)?.checked_div(per_minute)?;
     Some(Duration::from_secs(seconds)).filter(|left| *left < LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use penstock_job::usage;
+
+    use super::*;
+
+    #[test]
+    fn what_a_job_has_used_up_is_told_and_not_forgotten_by_a_run_that_knows_nothing_yet() {
+        let mut status = BatchJobStatus::default();
+        let tokens = usage::Tokens { input: 9, cached_input: 4, output: 40 };
+        let cost =
+            Cost { amount: "12.501".parse().unwrap(), currency: penstock_job::money::Currency::default() };
+        tell_spent(&mut status, tokens, Some(cost));
+        let told = Some(Tokens { input: 9, cached_input: 4, output: 40 });
+        assert_eq!((status.tokens, status.cost.as_deref()), (told, Some("12.51 USD")));
+        tell_spent(&mut status, usage::Tokens::default(), None);
+        assert_eq!((status.tokens, status.cost.as_deref()), (told, Some("12.51 USD")));
+        tell_spent(&mut status, tokens, None);
+        assert_eq!(status.cost, None, "a model without a price was used");
+    }
 }

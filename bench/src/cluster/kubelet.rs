@@ -21,8 +21,9 @@ use penstock_job::{
     Epoch, ExitCode, Identity, Incarnation, LastWord, Report, document,
     last_word::{LastWordFormat, ReceiptInBrief},
     receipt::ReceiptEnding,
-    report::{Owner, RateGauges, ReportFormat, RunRequests, Stage, Tokens},
+    report::{Owner, RateGauges, ReportFormat, RunRequests, Stage},
     state::{Outcomes, PartOutcomes, Requests},
+    usage::Tokens,
 };
 use serde_json::json;
 use tokio::{
@@ -188,6 +189,7 @@ impl Executor<'_> {
             adopted: 0,
             requests: RunRequests::default(),
             tokens: Tokens::default(),
+            cost: None,
             in_flight: 0,
             waiting_for_retry: 0,
             exposed: 0,
@@ -217,6 +219,8 @@ impl Executor<'_> {
             outcomes: Outcomes { succeeded: LINES, ..Outcomes::default() },
             epochs: Epoch(1),
             requests: Requests::default(),
+            tokens: Tokens::default(),
+            cost: None,
             frozen_at_ms: 0,
         };
         LastWord {
@@ -234,6 +238,7 @@ impl Executor<'_> {
             outcomes: PartOutcomes { succeeded: LINES, ..PartOutcomes::default() },
             requests: RunRequests::default(),
             tokens: Tokens::default(),
+            cost: None,
             receipt: Some(receipt),
         }
     }

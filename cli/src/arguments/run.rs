@@ -9,6 +9,7 @@ use clap::Args;
 use penstock_batchfile::Endpoint;
 use penstock_job::{
     JobSpec,
+    money::Decimal,
     spec::{FormatChoice, KeySource, OnInvalid, ProviderKind, ProviderSpec, RateMode},
 };
 
@@ -85,6 +86,13 @@ pub(crate) struct RunArguments {
     /// Completion window from the first start, such as 24h; then the rest is recorded as expired [default: none]
     #[arg(long, help_heading = "Limits", value_name = "TIME", value_parser = duration::seconds)]
     pub(crate) deadline: Option<NonZeroU64>,
+    /// Most tokens that the job uses up, of requests and answers together; then it stops, and goes on with a larger budget
+    /// [default: none]
+    #[arg(long, help_heading = "Limits", value_name = "N")]
+    pub(crate) token_budget: Option<NonZeroU64>,
+    /// Most money that the job costs, such as 12.50; needs `prices` in the job file [default: none]
+    #[arg(long, help_heading = "Limits", value_name = "AMOUNT")]
+    pub(crate) cost_budget: Option<Decimal>,
 
     /// Where jobs on one key tell each other what they learn of its rate: a folder, a path in a bucket, or none
     /// [default: `$XDG_STATE_HOME/penstock`, else `~/.local/state/penstock`]
@@ -135,6 +143,8 @@ impl RunArguments {
         limits.max_in_flight = self.max_in_flight.or(limits.max_in_flight);
         replace(&mut limits.max_attempts, self.max_attempts);
         limits.deadline_seconds = self.deadline.or(limits.deadline_seconds);
+        spec.budget.tokens = self.token_budget.or(spec.budget.tokens);
+        spec.budget.cost = self.cost_budget.or(spec.budget.cost);
         spec
     }
 }
@@ -170,7 +180,7 @@ mod tests {
         let spec = arguments(
             "in --output out --format openai --provider azure-openai --base-url http://h --api-version v --model m --endpoint \
              /v1/responses --api-key-env KEY --rate aimd --run again --rpm 1 --tpm 2 --max-in-flight 3 --max-attempts 4 \
-             --deadline 5s --on-invalid fail --system-prompt S --max-output-tokens 6 --json",
+             --deadline 5s --token-budget 7 --cost-budget 8.50 --on-invalid fail --system-prompt S --max-output-tokens 6 --json",
         )
         .over(JobSpec::default());
         let written = serde_json::to_value(&spec).unwrap();
@@ -191,6 +201,8 @@ mod tests {
             ("/limits/max_in_flight", "3"),
             ("/limits/max_attempts", "4"),
             ("/limits/deadline_seconds", "5"),
+            ("/budget/tokens", "7"),
+            ("/budget/cost", "\"8.50\""),
             ("/on_invalid", "\"fail\""),
             ("/system_prompt", "\"S\""),
             ("/max_output_tokens", "6"),

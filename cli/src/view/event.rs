@@ -1,7 +1,9 @@
 //! One JSON object a line on stdout, for programs (`--json`). Names and meanings of the fields are an interface.
 
 use penstock_executor::{Progress, RateGauges};
-use penstock_job::{Reason, receipt::ReceiptEnding, state::Outcomes};
+use penstock_job::{
+    Reason, money::Cost, receipt::ReceiptEnding, spec::Budget, state::Outcomes, usage::Tokens,
+};
 use serde::Serialize;
 
 use super::{Moment, done, quantity::per_mille, stage_word};
@@ -47,6 +49,10 @@ pub(crate) enum Event<'a> {
         sent: u64,
         /// Of these, refused for the rate.
         throttled: u64,
+        /// Tokens of all runs of the job, at least.
+        tokens: Tokens,
+        /// What they cost; `null` where a price is not known.
+        cost: Option<Cost>,
         /// Paths of the files with the lines that succeeded.
         results: Vec<String>,
         /// Paths of the files with all other lines.
@@ -109,10 +115,12 @@ pub(crate) struct Picture<'a> {
     throttled: u64,
     /// Lately; `null` until it means something.
     requests_per_second: Option<f64>,
-    /// Tokens of the prompts answered by this run.
-    input_tokens: u64,
-    /// Tokens of the answers of this run.
-    output_tokens: u64,
+    /// What the job has used up, earlier runs included.
+    tokens: Tokens,
+    /// What that cost; `null` where a price is not known.
+    cost: Option<Cost>,
+    /// What the job may use up.
+    budget: Budget,
     /// What the learner believes, in a sentence.
     rate: &'a str,
     /// The same in numbers.
@@ -163,8 +171,9 @@ impl<'a> Picture<'a> {
             sent: progress.sent,
             throttled: progress.throttled,
             requests_per_second: pace.requests_per_second(),
-            input_tokens: progress.input_tokens,
-            output_tokens: progress.output_tokens,
+            tokens: progress.spent.tokens,
+            cost: progress.spent.cost,
+            budget: progress.spent.budget,
             rate: &progress.rate,
             gauges: progress.gauges,
             reason: progress.reason.as_ref().map(|(word, evidence)| Cause {
@@ -198,7 +207,8 @@ pub(super) fn milliseconds(duration: std::time::Duration) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use penstock_executor::Stage;
+    use penstock_executor::{Spent, Stage};
+    use penstock_job::money::Currency;
     use serde_json::{Value, json};
 
     use super::*;
@@ -212,6 +222,7 @@ mod tests {
             reason: Some((Reason::AtOwnLimit, String::new())),
             checkpoint_age: Some(Duration::ZERO),
             gauges: RateGauges { rpm_target: Some(1), ..RateGauges::default() },
+            spent: Spent { cost: Some(cost()), ..Spent::default() },
             ..Progress::default()
         };
         for second in 0..60 {
@@ -224,6 +235,10 @@ mod tests {
         })
     }
 
+    fn cost() -> Cost {
+        Cost { amount: "12.50".parse().unwrap(), currency: Currency::default() }
+    }
+
     /// Each kind of event, with all that it may hold and with as little as it may hold.
     fn samples() -> Vec<Vec<Value>> {
         let finished = |elapsed_ms: Option<u64>| Event::Finished {
@@ -233,6 +248,8 @@ mod tests {
             outcomes: Outcomes::default(),
             sent: 1,
             throttled: 0,
+            tokens: Tokens::default(),
+            cost: elapsed_ms.map(|_| cost()),
             results: vec![String::new()],
             errors: vec![String::new()],
             receipt: String::new(),
@@ -301,6 +318,7 @@ mod tests {
             rejected: 1,
             reason: Some((Reason::AtOwnLimit, "60 a minute".to_owned())),
             rate: "fixed".to_owned(),
+            spent: Spent { cost: Some(cost()), ..Spent::default() },
             ..Progress::default()
         };
         let pace = Pace::default();
@@ -312,7 +330,8 @@ mod tests {
             "percent": 0.3, "adopted": 0,
             "outcomes": {"succeeded": 0, "failed": 0, "rejected": 1, "expired": 0, "cancelled": 0, "abandoned": 0},
             "in_flight": 0, "waiting_for_retry": 0, "retried": 0, "sent": 0, "throttled": 0,
-            "requests_per_second": null, "input_tokens": 0, "output_tokens": 0, "rate": "fixed",
+            "requests_per_second": null, "tokens": {"input": 0, "cached_input": 0, "output": 0},
+            "cost": {"amount": "12.50", "currency": "USD"}, "budget": {"tokens": null, "cost": null}, "rate": "fixed",
             "gauges": {
                 "rate.rpm_target": null, "rate.effective_rpm": null, "rate.p95_tokens": null, "rate.429_events": 0,
                 "rate.learned_utilisation": null, "rate.stated_utilisation": null,

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use penstock_executor::Spent;
+use penstock_job::money::Cost;
+
 use super::{
     Moment, done, outcomes,
     pace::Remaining,
@@ -21,18 +24,22 @@ pub(super) struct Line {
 const LONGEST_BAR: usize = 42;
 
 /// The panel for a terminal of `width` columns.
-pub(super) fn panel(moment: &Moment<'_>, width: usize) -> [Line; 8] {
+pub(super) fn panel(moment: &Moment<'_>, width: usize) -> Vec<Line> {
     let (now, help) = now(moment);
-    [
+    let mut panel = vec![
         Line { label: "", text: title(moment) },
         Line { label: "", text: bar(moment, width) },
         Line { label: "lines", text: lines(moment) },
         Line { label: "rate", text: rate(moment) },
         Line { label: "tokens", text: tokens(moment) },
+    ];
+    panel.extend(cost(moment).map(|text| Line { label: "cost", text }));
+    panel.extend([
         Line { label: "now", text: now },
         Line { label: "help", text: help },
         Line { label: "safe", text: safe(moment) },
-    ]
+    ]);
+    panel
 }
 
 /// The panel's place while the input is validated.
@@ -111,7 +118,33 @@ fn tokens(moment: &Moment<'_>) -> String {
         let per_minute = per_minute as u64;
         format!(" · {}/min", short(per_minute))
     });
-    format!("in {} · out {}{speed}", short(progress.input_tokens), short(progress.output_tokens))
+    let Spent { tokens, budget, .. } = progress.spent;
+    let cached = if tokens.cached_input > 0 {
+        format!(" ({} cached)", percent(tokens.cached_input, tokens.input))
+    } else {
+        String::new()
+    };
+    let cap = budget.tokens.map_or_else(String::new, |most| format!(" · cap {}", grouped(most.get())));
+    format!("in {}{cached} · out {}{speed}{cap}", short(tokens.input), short(tokens.output))
+}
+
+/// What the job has cost, will cost and may cost; a job without prices has no such line.
+fn cost(moment: &Moment<'_>) -> Option<String> {
+    let progress = moment.progress;
+    let Spent { cost, budget, .. } = progress.spent;
+    let cap = budget.cost.map(|most| format!("cap {most}"));
+    let told = match cost {
+        None => format!("not known · {}", cap?),
+        Some(cost) => {
+            let answered = progress.outcomes.succeeded + progress.outcomes.failed;
+            let valid = progress.lines.saturating_sub(progress.rejected);
+            let projected = cost.amount.projected(answered, valid);
+            let projected = projected.map_or("-".to_owned(), |amount| Cost { amount, ..cost }.to_string());
+            let told = [Some(cost.to_string()), Some(format!("projected {projected}")), cap];
+            told.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+        }
+    };
+    Some(told)
 }
 
 /// Why the job is not further, and what helps.
@@ -144,7 +177,7 @@ fn safe(moment: &Moment<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use penstock_executor::{Progress, Stage};
-    use penstock_job::{Reason, state::PartOutcomes};
+    use penstock_job::{Reason, money::Currency, spec::Budget, state::PartOutcomes, usage::Tokens};
 
     use super::*;
     use crate::view::pace::Pace;
@@ -171,7 +204,8 @@ mod tests {
         let pace = Pace::default();
         let elapsed = Duration::from_mins(602);
         let moment = Moment { heading: "nightly", progress, pace: &pace, elapsed, stopping };
-        panel(&moment, 80).map(|line| format!("{:7}{}", line.label, line.text)).join("\n")
+        let lines = panel(&moment, 80).into_iter().map(|line| format!("{:7}{}", line.label, line.text));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     #[test]
@@ -188,6 +222,20 @@ mod tests {
         ] {
             assert!(drawn.contains(told), "{told} is not in\n{drawn}");
         }
+    }
+
+    #[test]
+    fn what_a_job_costs_stands_beside_what_it_will_and_may_cost() {
+        let told = |spent: Spent| drawn(&Progress { spent, ..progress() }, None);
+        assert!(!told(Spent::default()).contains("cost"), "nothing has a price");
+        let tokens = Tokens { input: 1_210_000, cached_input: 774_400, output: 402_000 };
+        let cost = Some(Cost { amount: "312.40".parse().unwrap(), currency: Currency::default() });
+        let budget = Budget { tokens: 3_000_000.try_into().ok(), cost: "600".parse().ok() };
+        let drawn = told(Spent { tokens, before: 0, cost, budget });
+        assert!(drawn.contains("tokens in 1.21M (64.0 % cached) · out 402k · cap 3,000,000"), "{drawn}");
+        assert!(drawn.contains("cost   312.40 USD · projected 510.60 USD · cap 600.00"), "{drawn}");
+        let unpriced = told(Spent { tokens, before: 0, cost: None, budget });
+        assert!(unpriced.contains("cost   not known · cap 600.00"), "{unpriced}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Pace {
             at,
             done: done(progress).saturating_sub(adopted),
             sent: progress.sent,
-            tokens: progress.input_tokens + progress.output_tokens,
+            tokens: progress.spent.tokens.total().saturating_sub(progress.spent.before),
         });
     }
 

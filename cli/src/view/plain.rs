@@ -25,6 +25,9 @@ pub(super) fn line(moment: &Moment<'_>) -> String {
         grouped(progress.in_flight),
         throttled_share(progress.throttled, progress.sent),
     );
+    if let Some(cost) = &progress.spent.cost {
+        text = format!("{text} · {cost}");
+    }
     if let Some((reason, evidence)) = &progress.reason {
         text = format!("{text} · {reason}: {evidence}");
     }

@@ -7,6 +7,7 @@ use penstock_job::{
     layout::{Kind, RECEIPT},
     receipt::ReceiptEnding,
     state::Requests,
+    usage::Tokens,
 };
 
 use super::{
@@ -49,6 +50,9 @@ impl Summary<'_> {
         };
         let mut rows =
             vec![("lines", outcomes::counts(&self.receipt.outcomes)), ("requests", sent(*requests, *epochs))];
+        let tokens = self.receipt.usage.models.total();
+        rows.extend((tokens.total() > 0).then(|| ("tokens", used(tokens))));
+        rows.extend(self.receipt.cost.map(|cost| ("cost", cost.to_string())));
         rows.extend(self.paths(Kind::Results).into_iter().map(|path| ("results", path)));
         rows.extend(self.paths(Kind::Errors).into_iter().map(|path| ("errors", path)));
         rows.push(("receipt", self.path(RECEIPT)));
@@ -67,6 +71,8 @@ impl Summary<'_> {
             outcomes: receipt.outcomes,
             sent: receipt.requests.sent,
             throttled: receipt.requests.throttled,
+            tokens: receipt.usage.models.total(),
+            cost: receipt.cost,
             results: self.paths(Kind::Results),
             errors: self.paths(Kind::Errors),
             receipt: self.path(RECEIPT),
@@ -90,6 +96,15 @@ fn sent(requests: Requests, epochs: Epoch) -> String {
     let bound = if epochs > Epoch(1) { "at least " } else { "" };
     let share = throttled_share(requests.throttled, requests.sent);
     format!("{bound}{} sent · 429s {share}", grouped(requests.sent))
+}
+
+/// Tokens of all runs.
+pub(crate) fn used(tokens: Tokens) -> String {
+    let cached = match tokens.cached_input {
+        0 => String::new(),
+        cached => format!(" ({} cached)", grouped(cached)),
+    };
+    format!("in {}{cached} · out {}", grouped(tokens.input), grouped(tokens.output))
 }
 
 const fn ending_word(ending: ReceiptEnding) -> &'static str {

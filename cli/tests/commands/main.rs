@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod budget;
 mod cancel;
 mod folder;
 mod run;

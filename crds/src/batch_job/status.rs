@@ -41,9 +41,9 @@ pub struct BatchJobStatus {
     /// Tokens so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
-    /// What it has cost so far, in the currency of the Provider's prices.
+    /// What it has cost so far, such as `12.51 USD`; absent where the Provider has no price for a model that it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::money")]
+    #[schemars(length(max = 64))]
     pub cost: Option<String>,
     /// Who pays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,13 +161,16 @@ pub struct Requests {
     pub in_flight: i64,
 }
 
-/// Tokens of a job so far.
+/// Tokens of the answers of a job so far, as the provider counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tokens {
     /// Of requests.
     #[schemars(range(min = 0))]
     pub input: i64,
+    /// Of these, tokens that the provider had cached.
+    #[schemars(range(min = 0))]
+    pub cached_input: i64,
     /// Of answers.
     #[schemars(range(min = 0))]
     pub output: i64,

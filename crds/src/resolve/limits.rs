@@ -93,7 +93,11 @@ pub(super) fn positive(field: &'static str, value: Option<i32>) -> Result<Option
         .transpose()
 }
 
-fn positive_long(field: &'static str, value: Option<i64>) -> Result<Option<NonZeroU64>, ResolveError> {
+/// The same for larger numbers.
+pub(super) fn positive_long(
+    field: &'static str,
+    value: Option<i64>,
+) -> Result<Option<NonZeroU64>, ResolveError> {
     let refuse = |value| ResolveError::OutOfBounds { field, value, most: i64::MAX };
     value
         .map(|value| u64::try_from(value).ok().and_then(NonZeroU64::new).ok_or_else(|| refuse(value)))

@@ -13,6 +13,7 @@
 //! | `batch_jobs` | a BatchJob and the operator: applied again, cancelled, suspended, with either process killed |
 //! | `inputs` | what a BatchJob is given: either format, no valid line, an output that is taken, the longest name |
 //! | `endings` | cancelled in each state, and at the end of the completion window |
+//! | `budget` | a BatchJob whose budget is used up: held, started again, cancelled |
 //! | `refusals` | Providers, Secrets, inputs and outputs that are missing or wrong, and are mended |
 //! | `definitions` | the kinds: manifests that the API server takes, and those that it refuses |
 //! | `latency` | how soon a job asks its provider: measured on demand, not judged |
@@ -26,6 +27,7 @@
 #![expect(clippy::unwrap_used, reason = "a scenario fails by panicking")]
 
 mod batch_jobs;
+mod budget;
 mod chart;
 mod definitions;
 mod doubles;
@@ -148,6 +150,7 @@ async fn main() -> ExitCode {
     let together = [
         suite.start("batchjobs-of-every-input", inputs::every_input),
         suite.start("batchjobs-end-early", endings::every_ending),
+        suite.start("a-batchjob-reaches-its-budget", budget::reached),
         suite.start("manifests-are-taken-or-refused", definitions::manifests),
     ];
     for started in together {

@@ -127,6 +127,11 @@ impl Shared {
         self.wait(name, &format!("jsonpath={{.status.reason}}={reason}")).await;
     }
 
+    /// Waits until so many executors have claimed a BatchJob.
+    pub(crate) async fn epoch(&self, name: &str, epoch: u32) {
+        self.wait(name, &format!("jsonpath={{.status.epoch}}={epoch}")).await;
+    }
+
     /// Waits until a BatchJob is completed, as people do.
     pub(crate) async fn succeeds(&self, name: &str) {
         self.wait(name, "condition=Succeeded").await;

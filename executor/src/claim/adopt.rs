@@ -7,6 +7,7 @@ use penstock_job::{
     checksum::Crc32c,
     layout::{self, PartName},
     state::{Part, PartOutcomes},
+    usage::TokensByModel,
 };
 use penstock_storage::ObjectMeta;
 
@@ -14,7 +15,7 @@ use super::Claimed;
 use crate::{
     error::RunError,
     output::Output,
-    records::{Problem, RecordForm, Stored, read_object},
+    records::{PaidRecords, Problem, RecordForm, Stored, read_object},
 };
 
 /// What the unsealed epochs left.
@@ -23,6 +24,7 @@ pub(super) struct Adopted {
     pub(super) parts: Vec<Part>,
     pub(super) ordinals: OrdinalSet,
     pub(super) outcomes: PartOutcomes,
+    pub(super) tokens: TokensByModel,
     pub(super) discarded_parts: u64,
     pub(super) discarded_lines: u64,
 }
@@ -33,6 +35,7 @@ struct Seen {
     part: Part,
     ordinals: OrdinalSet,
     outcomes: PartOutcomes,
+    tokens: TokensByModel,
 }
 
 /// Reads every unlisted part of the epochs between `sealed` and our own, in name order.
@@ -40,6 +43,7 @@ pub(super) async fn adopt(output: &Output, claimed: &mut Claimed) -> Result<Adop
     let state = &claimed.state;
     let listed: HashSet<PartName> = state.parts.iter().map(|part| part.name).collect();
     let mut adopted = Adopted::default();
+    let paid = PaidRecords::of(&state.job.spec, &state.usage);
     // The first name behind every name of the sealed epochs.
     let start_after = format!("{}{:08}~", layout::PARTS, state.sealed.0);
     for object in output.list(layout::PARTS, Some(start_after)).await? {
@@ -50,10 +54,11 @@ pub(super) async fn adopt(output: &Output, claimed: &mut Claimed) -> Result<Adop
             continue;
         }
         let mut lines = 0;
-        let problem = match look(output, claimed, &adopted, name, &object, &mut lines).await? {
+        let problem = match look(output, claimed, &adopted, &paid, name, &object, &mut lines).await? {
             Ok(seen) => {
                 adopted.ordinals.unite(&seen.ordinals);
                 adopted.outcomes.add(seen.outcomes);
+                adopted.tokens.add(&seen.tokens);
                 adopted.parts.push(seen.part);
                 continue;
             }
@@ -74,6 +79,7 @@ async fn look(
     output: &Output,
     claimed: &Claimed,
     adopted: &Adopted,
+    paid: &PaidRecords,
     name: PartName,
     object: &ObjectMeta,
     lines: &mut u64,
@@ -86,7 +92,8 @@ async fn look(
     let total = claimed.state.input.lines;
     let mut ordinals = OrdinalSet::new();
     let mut outcomes = PartOutcomes::default();
-    let read = read_object(output, &stored, RecordForm::of(&claimed.state.job.spec), |_, head| {
+    let mut tokens = TokensByModel::default();
+    let read = read_object(output, &stored, RecordForm::of(&claimed.state.job.spec), |record, head| {
         *lines += 1;
         let ordinal = head.ordinal;
         if u64::from(ordinal.get()) >= total {
@@ -102,6 +109,9 @@ async fn look(
         let right_kind = (name.kind == layout::Kind::Results)
             == (head.outcome == penstock_batchfile::OutcomeKind::Succeeded);
         if right_kind && outcomes.count(head.outcome) {
+            if let Some(paid) = paid.read(record) {
+                tokens.count(&paid.model, paid.tokens);
+            }
             Ok(())
         } else {
             Err(format!("a record of the outcome `{}` does not belong there", head.outcome))
@@ -121,6 +131,6 @@ async fn look(
             size_bytes: checksum.size_bytes,
             crc32c: Crc32c(checksum.crc32c),
         };
-        Ok(Seen { part, ordinals, outcomes })
+        Ok(Seen { part, ordinals, outcomes, tokens })
     }))
 }

@@ -21,6 +21,7 @@ pub(super) async fn seal(claimed: &mut Claimed, adopted: Adopted, board: &Board)
     state.parts.sort_unstable_by_key(|part| part.name);
     state.completed.unite(&adopted.ordinals);
     state.outcomes.add(adopted.outcomes);
+    state.usage.models.add(&adopted.tokens);
     state.discarded.parts += adopted.discarded_parts;
     state.discarded.lines += adopted.discarded_lines;
     state.sealed = sealed;

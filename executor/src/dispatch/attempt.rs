@@ -18,13 +18,18 @@ use crate::{
     budget::{Budget, Reservation},
     clock::now_ms,
     input,
+    meter::Paid,
     provider::{
         self, Answer, Cause, Disposition, PrepareError, PreparedRequest, Provider, Resumption, classify,
         never_fits,
     },
+    records::counted,
     results::{Answered, Entry, Hold},
     steps::Steps,
 };
+
+/// Bytes of an answer that make one token, as a rule of thumb.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// What every attempt of a job needs.
 #[derive(Debug)]
@@ -125,8 +130,9 @@ impl Attempter {
             Disposition::Succeeded(reply) => {
                 let answer = answer.expect("only an answer succeeds");
                 let record = self.success(&task, name, answer, &reply);
-                let verdict = self.count_tokens(reply.tokens, &request);
-                self.settle(&task, OutcomeKind::Succeeded, record, reservation).await;
+                let verdict = verdict(reply.tokens, &request);
+                let paid = paid(&task, reply.tokens).or_else(|| estimated(&task, &reply, &request));
+                self.settle(&task, OutcomeKind::Succeeded, record, paid, reservation).await;
                 Attempted::Settled {
                     hints: answer.hints,
                     verdict,
@@ -172,15 +178,6 @@ impl Attempter {
         }
     }
 
-    fn count_tokens(&self, tokens: Tokens, request: &PreparedRequest) -> Verdict {
-        self.board.input_tokens.fetch_add(tokens.input.unwrap_or(0), Relaxed);
-        self.board.output_tokens.fetch_add(tokens.output.unwrap_or(0), Relaxed);
-        Verdict::Succeeded {
-            input_tokens: tokens.input.map_or(request.input_tokens, saturating),
-            output_tokens: tokens.output.map_or(0, saturating),
-        }
-    }
-
     async fn read(&self, task: &Task) -> Result<Bytes, StorageError> {
         if let Some(spool) = task.spool.upgrade() {
             match spool.read(task.input_offset, task.length) {
@@ -223,6 +220,9 @@ impl Attempter {
         answer: Option<&Answer>,
         reservation: Reservation,
     ) {
+        // What a filter withheld, or what ended before its text began, was paid for.
+        let answered = answer.filter(|answer| answer.status.is_success());
+        let paid = answered.and_then(|answer| paid(task, self.provider.dialect().used(&answer.body)));
         let answer = answer.map(|answer| HttpAnswer {
             status_code: answer.status.as_u16(),
             request_id: answer.request_id.as_deref(),
@@ -230,7 +230,7 @@ impl Attempter {
         });
         let failure = Failure { code: &cause.code, message: &cause.message, answer, attempts: &task.history };
         let record = self.failure(name, &failure);
-        self.settle(task, OutcomeKind::Failed, record, reservation).await;
+        self.settle(task, OutcomeKind::Failed, record, paid, reservation).await;
     }
 
     /// A line that cannot be sent at all fails by itself; others go on.
@@ -245,7 +245,7 @@ impl Attempter {
         let failure =
             Failure { code: error.code(), message: &message, answer: None, attempts: &task.history };
         let record = self.failure(name, &failure);
-        self.settle(task, OutcomeKind::Failed, record, reservation).await;
+        self.settle(task, OutcomeKind::Failed, record, None, reservation).await;
         Attempted::failed(Verdict::Lost, false)
     }
 
@@ -257,15 +257,43 @@ impl Attempter {
 
     /// Hands an outcome over and waits until it is appended. Until then the slot stays taken, which is how a slow output
     /// slows dispatch down.
-    async fn settle(&self, task: &Task, outcome: OutcomeKind, record: Vec<u8>, reservation: Reservation) {
+    async fn settle(
+        &self,
+        task: &Task,
+        outcome: OutcomeKind,
+        record: Vec<u8>,
+        paid: Option<Paid>,
+        reservation: Reservation,
+    ) {
         let (appended, done) = oneshot::channel();
         let hold = Some(Hold { reservation, appended });
-        let answered = Answered { ordinal: task.ordinal, outcome, record, hold };
+        let answered = Answered { ordinal: task.ordinal, outcome, record, paid, hold };
         // A collect loop that has ended has halted the run or was told to quit.
         if self.entries.send(Entry::Outcome(answered)).await.is_ok() {
             let _ = done.await;
         }
     }
+}
+
+/// What a success says about the rate.
+fn verdict(tokens: Tokens, request: &PreparedRequest) -> Verdict {
+    Verdict::Succeeded {
+        input_tokens: tokens.input.map_or(request.input_tokens, saturating),
+        output_tokens: tokens.output.map_or(0, saturating),
+    }
+}
+
+/// What was paid for an answer, where the provider counted it.
+fn paid(task: &Task, tokens: Tokens) -> Option<Paid> {
+    let tokens = counted([tokens.input, tokens.cached_input, tokens.output])?;
+    Some(Paid { model: Arc::clone(&task.model), tokens })
+}
+
+/// What was paid, by its length, for an answer of which the provider counted nothing: a budget must end some time.
+fn estimated(task: &Task, reply: &provider::Reply<'_>, request: &PreparedRequest) -> Option<Paid> {
+    let output = reply.response.json().get().len() as u64 / BYTES_PER_TOKEN;
+    let tokens = counted([Some(request.input_tokens.into()), None, Some(output)])?;
+    Some(Paid { model: Arc::clone(&task.model), tokens })
 }
 
 /// What stands in the record of a line that fails.

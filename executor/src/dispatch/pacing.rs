@@ -144,6 +144,18 @@ impl Pacing {
         }
     }
 
+    /// What a line of this model and length is expected to take.
+    pub(super) fn estimate(&self, model: &str, length: u32) -> Cost {
+        cost(length, self.learners().models.get(model))
+    }
+
+    /// Whether anything is known of how long this model's answers are.
+    pub(super) fn knows_answers(&self, model: &str) -> bool {
+        let learners = self.learners();
+        let known = learners.models.get(model);
+        known.is_some_and(|model| model.answers.is_known() || model.learner.p95_tokens().is_some())
+    }
+
     /// A request of this model goes out; the answer names it in [`verdict`](Self::verdict).
     pub(super) fn sent(&self, model: &Arc<str>, length: u32) -> RequestId {
         let now = self.began.elapsed();

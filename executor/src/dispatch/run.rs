@@ -18,6 +18,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    allowance::Allowance,
     attempt::{Attempted, Attempter},
     pacing::Pacing,
     schedule::{Next, Schedule},
@@ -29,6 +30,7 @@ use crate::{
     halt::Halt,
     ingest::{InputModified, Window},
     ledger::Ledger,
+    meter::{Expected, Meter},
     orders::Orders,
     provider::Provider,
     results::Entry,
@@ -48,10 +50,11 @@ pub(crate) struct Dispatch {
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
     pub(crate) max_in_flight: u32,
-    pub(crate) fail_fast_on_credentials: bool,
+    pub(crate) fail_fast: bool,
     pub(crate) format: Format,
     pub(crate) writer: RecordWriter,
     pub(crate) pacing: Arc<Pacing>,
+    pub(crate) meter: Arc<Meter>,
     pub(crate) ledger: Ledger,
     pub(crate) board: Arc<Board>,
     pub(crate) halt: Halt,
@@ -92,8 +95,10 @@ pub(crate) async fn dispatch(
         entries,
         steps: dispatch.steps.clone(),
     });
+    let allowance = Allowance::new(Arc::clone(&dispatch.meter), Arc::clone(&dispatch.pacing));
     let mut running = Running {
         dispatch,
+        allowance,
         attempter,
         silence: CancellationToken::new(),
         schedule,
@@ -120,11 +125,13 @@ pub(crate) async fn dispatch(
 struct Ended {
     model: Arc<str>,
     id: RequestId,
+    expected: Expected,
     attempted: Attempted,
 }
 
 struct Running {
     dispatch: Dispatch,
+    allowance: Allowance,
     attempter: Arc<Attempter>,
     /// Cancelled when nothing is to be sent, for attempts that still wait for memory.
     silence: CancellationToken,
@@ -212,29 +219,36 @@ impl Running {
 
     /// Starts every attempt that may go now; returns when the next one may.
     fn start_what_may_go(&mut self) -> Option<Instant> {
-        if !self.dispatch.ledger.fence_holds() {
+        if !self.dispatch.ledger.fence_holds() || self.allowance.is_exhausted() {
             return None;
         }
         if self.silence.is_cancelled() {
             self.silence = CancellationToken::new();
         }
-        let pacing = Arc::clone(&self.dispatch.pacing);
+        self.allowance.ask_anew();
         loop {
-            match self.schedule.next(Instant::now(), |model, length| pacing.pace(model, length)) {
+            let Self { schedule, allowance, .. } = self;
+            match schedule.next(Instant::now(), |model, length| allowance.pace(model, length)) {
                 Next::Send(task) => self.start(task),
                 Next::At(at) => return Some(at),
-                Next::Wait => return None,
+                Next::Wait => {
+                    if self.schedule.in_flight() == 0 {
+                        self.allowance.conclude();
+                    }
+                    return None;
+                }
             }
         }
     }
 
     fn start(&mut self, task: Task) {
         let model = Arc::clone(&task.model);
+        let expected = self.allowance.sent(&model, task.length);
         let id = self.dispatch.pacing.sent(&model, task.length);
         let attempter = Arc::clone(&self.attempter);
         let (others_pass, silence) = (self.passing.contains(&model), self.silence.clone());
         let attempt = async move {
-            Ended { model, id, attempted: attempter.attempt(task, others_pass, &silence).await }
+            Ended { model, id, expected, attempted: attempter.attempt(task, others_pass, &silence).await }
         };
         // The future has some kilobytes, which a runtime moves several times.
         self.attempts.spawn(Box::pin(attempt));

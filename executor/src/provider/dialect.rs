@@ -18,7 +18,7 @@ mod openai;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use penstock_batchfile::{Endpoint, Format};
+use penstock_batchfile::{Endpoint, Format, Tokens};
 use penstock_job::{
     CanonicalSpec,
     spec::{BaseUrl, ProviderKind},
@@ -121,6 +121,16 @@ impl Dialect {
             (ProviderKind::Anthropic, Format::Prompts) => anthropic::read(body),
             _ => openai::read(body, self.endpoint, self.format),
         }
+    }
+
+    /// The tokens that an answer with a status of success took, whatever it is worth.
+    pub(crate) fn used(self, body: &[u8]) -> Tokens {
+        let used = match (self.kind, self.format) {
+            (ProviderKind::Gemini, Format::Prompts) => gemini::used(body),
+            (ProviderKind::Anthropic, Format::Prompts) => anthropic::used(body),
+            _ => openai::used(body),
+        };
+        used.unwrap_or_default()
     }
 
     /// Reads the body of a refusal.

@@ -2,7 +2,7 @@
 
 use penstock_job::{
     Epoch, LastWord, Report,
-    report::{Hindrance, ReportFormat, RunRequests, Tokens},
+    report::{Hindrance, ReportFormat, RunRequests},
 };
 
 use crate::{board::Progress, last_word::Speaker};
@@ -36,7 +36,8 @@ pub(super) fn compose(
             throttled: progress.throttled,
             retried: progress.retried,
         },
-        tokens: Tokens { input: progress.input_tokens, output: progress.output_tokens },
+        tokens: progress.spent.tokens,
+        cost: progress.spent.cost,
         in_flight: progress.in_flight,
         waiting_for_retry: progress.waiting_for_retry,
         exposed: progress.exposed,

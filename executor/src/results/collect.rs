@@ -27,7 +27,13 @@ use super::{
     upload::{Order, upload},
 };
 use crate::{
-    board::Board, budget::Reservation, error::RunError, halt::Halt, ledger::Ledger, output::Output,
+    board::Board,
+    budget::Reservation,
+    error::RunError,
+    halt::Halt,
+    ledger::Ledger,
+    meter::{Meter, Paid},
+    output::Output,
     state_object::REFUSED_PAUSE,
 };
 
@@ -47,6 +53,8 @@ pub(crate) struct Answered {
     pub(crate) outcome: OutcomeKind,
     /// One line of JSON with its newline.
     pub(crate) record: Vec<u8>,
+    /// What was paid for it, where anybody counted that.
+    pub(crate) paid: Option<Paid>,
     /// What the line holds until the record is appended; `None` for records that hold nothing.
     pub(crate) hold: Option<Hold>,
 }
@@ -73,6 +81,7 @@ pub(crate) enum Entry {
 pub(crate) struct Collector {
     pub(crate) output: Output,
     pub(crate) ledger: Ledger,
+    pub(crate) meter: Arc<Meter>,
     pub(crate) board: Arc<Board>,
     pub(crate) scratch: PathBuf,
     pub(crate) epoch: Epoch,
@@ -205,15 +214,22 @@ impl Parts {
         let mut records = Vec::with_capacity(outcomes.iter().map(|answered| answered.record.len()).sum());
         let mut lines = Vec::with_capacity(outcomes.len());
         let mut holds = Vec::with_capacity(outcomes.len());
-        for Answered { ordinal, outcome, record, hold } in outcomes {
-            records.extend_from_slice(&record);
-            lines.push((ordinal, outcome));
-            holds.push(hold);
+        let mut paid = Vec::with_capacity(outcomes.len());
+        for answered in outcomes {
+            records.extend_from_slice(&answered.record);
+            lines.push((answered.ordinal, answered.outcome));
+            paid.extend(answered.paid);
+            holds.push(answered.hold);
         }
-        let Some(part) = self.write(kind, records, lines.clone()).await? else {
+        let Some(mut part) = self.write(kind, records, lines.clone()).await? else {
             return Ok(());
         };
         self.collector.output.steps().after(Step::Append).await;
+        for paid in &paid {
+            part.pay(paid);
+            self.collector.meter.count(paid);
+        }
+        self.collector.board.spends(self.collector.meter.spent());
         // The answers are in the file now: memory and slots are given back.
         drop(holds);
         let undone =

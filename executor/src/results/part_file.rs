@@ -16,9 +16,12 @@ use penstock_job::{
     checksum::Crc32c,
     layout::PartName,
     state::{Part, PartOutcomes},
+    usage::TokensByModel,
 };
 use penstock_storage::{Checksum, Generation};
 use tokio::time::Instant;
+
+use crate::meter::Paid;
 
 /// A part that still grows.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub(super) struct PartFile {
     lines: u32,
     ordinals: OrdinalSet,
     outcomes: PartOutcomes,
+    tokens: TokensByModel,
     /// When its oldest outcome came.
     pub(super) since: Instant,
 }
@@ -43,6 +47,7 @@ pub(super) struct ClosedPart {
     lines: u32,
     pub(super) ordinals: OrdinalSet,
     pub(super) outcomes: PartOutcomes,
+    pub(super) tokens: TokensByModel,
 }
 
 impl PartFile {
@@ -57,6 +62,7 @@ impl PartFile {
             lines: 0,
             ordinals: OrdinalSet::new(),
             outcomes: PartOutcomes::default(),
+            tokens: TokensByModel::default(),
             since: Instant::now(),
         })
     }
@@ -73,6 +79,11 @@ impl PartFile {
         Ok(())
     }
 
+    /// What was paid for a record that was appended.
+    pub(super) fn pay(&mut self, paid: &Paid) {
+        self.tokens.count(&paid.model, paid.tokens);
+    }
+
     pub(super) fn name(&self) -> PartName {
         self.name
     }
@@ -86,8 +97,8 @@ impl PartFile {
     }
 
     pub(super) fn close(self) -> ClosedPart {
-        let Self { name, path, checksum, lines, ordinals, outcomes, .. } = self;
-        ClosedPart { name, path, checksum, lines, ordinals, outcomes }
+        let Self { name, path, checksum, lines, ordinals, outcomes, tokens, .. } = self;
+        ClosedPart { name, path, checksum, lines, ordinals, outcomes, tokens }
     }
 }
 

@@ -66,8 +66,8 @@ pub(super) async fn upload(
 async fn enter(ledger: &Ledger, board: &Board, part: ClosedPart, meta: &ObjectMeta) {
     let row = part.row(&meta.generation);
     let lines = part.lines();
-    let ClosedPart { path, ordinals, outcomes, .. } = part;
-    ledger.list(Durable { part: row, ordinals, outcomes }).await;
+    let ClosedPart { path, ordinals, outcomes, tokens, .. } = part;
+    ledger.list(Durable { part: row, ordinals, outcomes, tokens }).await;
     board.unlisted.fetch_sub(lines, Relaxed);
     if let Err(error) = tokio::fs::remove_file(&path).await {
         tracing::debug!(file = %path.display(), %error, "a stored part stays in scratch until the next start");

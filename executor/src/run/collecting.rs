@@ -49,6 +49,7 @@ impl Settling<'_> {
         let collector = Collector {
             output: self.output.clone(),
             ledger: self.ledger.clone(),
+            meter: Arc::clone(self.meter),
             board: Arc::clone(self.board),
             scratch: self.job.scratch.clone(),
             epoch,

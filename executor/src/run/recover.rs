@@ -10,7 +10,7 @@ use crate::{
     answer::LAST_FLUSH,
     error::RunError,
     ledger::lines,
-    records::RecordForm,
+    records::{PaidRecords, RecordForm},
     results::{Answered, Entry},
     scratch,
 };
@@ -19,8 +19,13 @@ impl Settling<'_> {
     /// Stores them; returns the sequence number of the next part.
     pub(super) async fn recover(&self) -> Result<u32, RunError> {
         self.job.steps.before(Step::Recover).await;
-        let (epoch, completed, total) =
-            self.ledger.look(|state, _| (state.epoch, state.completed.clone(), lines(state))).await;
+        let (epoch, completed, total, paid) = self
+            .ledger
+            .look(|state, _| {
+                let paid = PaidRecords::of(&state.job.spec, &state.usage);
+                (state.epoch, state.completed.clone(), lines(state), paid)
+            })
+            .await;
         let rejected = Arc::clone(self.ledger.rejected());
         let (folder, form) = (self.job.scratch.clone(), RecordForm::of(&self.job.canonical));
         let stop = self.stop;
@@ -33,10 +38,11 @@ impl Settling<'_> {
                         scratch::read_left_behind(&folder, epoch, form, |ordinal, outcome, record| {
                             let wanted = ordinal < total && !stopped.requested();
                             if wanted && !completed.contains(ordinal) && !rejected.contains(ordinal) {
+                                let paid = paid.read(record);
                                 let mut record = record.to_vec();
                                 record.push(b'\n');
                                 count += 1;
-                                let answered = Answered { ordinal, outcome, record, hold: None };
+                                let answered = Answered { ordinal, outcome, record, paid, hold: None };
                                 // A collect loop that has ended has halted the run or was told to quit.
                                 let _ = entries.blocking_send(Entry::Outcome(answered));
                             }

@@ -14,6 +14,7 @@ use crate::{
     halt::{Halt, Stop},
     job::{EndingRequest, Job, Timing},
     ledger::{Ledger, lines, undone},
+    meter::Meter,
     orders::Orders,
     output::Output,
     scratch,
@@ -24,6 +25,7 @@ pub(super) struct Settling<'a> {
     pub(super) job: &'a Job,
     pub(super) output: &'a Output,
     pub(super) ledger: &'a Ledger,
+    pub(super) meter: &'a Arc<Meter>,
     pub(super) board: &'a Arc<Board>,
     pub(super) stop: &'a Stop,
     pub(super) orders: &'a Orders,
@@ -164,11 +166,11 @@ impl Settling<'_> {
 
     async fn answer(&self, sequence: u32) -> Result<(u32, Answer), RunError> {
         let writer = self.writer().await;
-        let Settling { job, ledger, board, stop, orders, .. } = *self;
+        let Settling { job, ledger, meter, board, stop, orders, .. } = *self;
         let halt = self.halt.clone();
         let (next, result) = self
             .collecting(sequence, |entries, quit| async move {
-                answer(job, ledger, board, stop, orders, &halt, writer, entries, quit).await
+                answer(job, ledger, meter, board, stop, orders, &halt, writer, entries, quit).await
             })
             .await;
         result.map(|answered| (next, answered))

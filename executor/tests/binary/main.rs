@@ -7,6 +7,7 @@
 #[expect(dead_code, reason = "the crash tests of `penstock` use the rest")]
 mod witness;
 
+mod budget;
 mod directed;
 mod last_word;
 mod operator;

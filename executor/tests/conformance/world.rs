@@ -119,7 +119,7 @@ impl World {
             scratch: self.scratch(),
             ending: None,
             steps: Steps::seen_by(Arc::<Gate>::clone(&gate)),
-            fail_fast_on_credentials: false,
+            fail_fast: false,
             participation: None,
             reporting: None,
             // Of the model a process claims once; who claims again is another one.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod adaptive;
+mod budget;
 mod endings;
 mod faults;
 mod launch;

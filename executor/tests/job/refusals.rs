@@ -119,7 +119,7 @@ async fn pauses_until_the_key_is_another(
     with_fault(&scenario, FaultRule { only_key: Some(OLD_KEY.to_owned()), ..FaultRule::always(fault) });
     scenario.validate().await;
     let board = Arc::new(Board::default());
-    let job = Job { fail_fast_on_credentials: false, ..scenario.job().await };
+    let job = Job { fail_fast: false, ..scenario.job().await };
     let running = tokio::spawn(run(job, Arc::clone(&board), Stop::new()));
     let told = paused(&board, reason).await;
     assert!(told.starts_with(evidence), "{kind} {rate:?} {fault:?}: {told}");

@@ -105,7 +105,7 @@ impl Scenario {
             scratch: self.scratch(),
             ending: None,
             steps: Steps::default(),
-            fail_fast_on_credentials: true,
+            fail_fast: true,
             participation: None,
             reporting: Reporting::of(&self.spec).unwrap(),
             claims: Job::CLAIMS,

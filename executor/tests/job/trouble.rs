@@ -147,7 +147,7 @@ async fn a_key_that_is_refused_in_mid_run_pauses_the_job_until_its_file_holds_an
     scenario.spec.limits.max_in_flight = 8.try_into().ok();
     scenario.validate().await;
     let board = Arc::new(Board::default());
-    let job = Job { fail_fast_on_credentials: false, ..scenario.job().await };
+    let job = Job { fail_fast: false, ..scenario.job().await };
     let running = tokio::spawn(run(job, Arc::clone(&board), Stop::new()));
     let refused = |board: &Board| {
         board.progress().reason.is_some_and(|(reason, _)| reason == Reason::CredentialsRefused)

@@ -38,6 +38,9 @@ pub struct Success<'a> {
 pub struct Tokens {
     /// Tokens read.
     pub input: Option<u64>,
+    /// Of these, tokens that the provider had cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<u64>,
     /// Tokens written.
     pub output: Option<u64>,
 }

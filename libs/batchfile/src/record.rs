@@ -234,7 +234,7 @@ mod tests {
             response,
             status_code: 200,
             request_id: Some("req_1"),
-            tokens: Tokens { input: Some(9), output: None },
+            tokens: Tokens { input: Some(9), ..Tokens::default() },
             latency_ms: 812,
             attempt: 1,
         }

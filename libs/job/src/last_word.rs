@@ -10,10 +10,12 @@ use crate::{
     exit::ExitCode,
     identity::Identity,
     incarnation::{Epoch, Incarnation},
+    money::Cost,
     reason::Reason,
     receipt::{Receipt, ReceiptEnding},
-    report::{Owner, RunRequests, Stage, Tokens},
+    report::{Owner, RunRequests, Stage},
     state::{Outcomes, PartOutcomes, Requests},
+    usage::Tokens,
 };
 
 format_tag! {
@@ -54,8 +56,11 @@ pub struct LastWord {
     pub outcomes: PartOutcomes,
     /// Requests of this process.
     pub requests: RunRequests,
-    /// Tokens of this process.
+    /// Tokens of the job so far, those of earlier runs included.
     pub tokens: Tokens,
+    /// What they cost; `null` where a price is not known.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// What was published; `null` when no receipt was read, which is when the job is not over.
     pub receipt: Option<ReceiptInBrief>,
 }
@@ -82,6 +87,12 @@ pub struct ReceiptInBrief {
     pub epochs: Epoch,
     /// Requests of all runs of the job: lower bounds.
     pub requests: Requests,
+    /// Tokens that the answers took.
+    #[serde(default)]
+    pub tokens: Tokens,
+    /// What they cost; `null` where a price is not known.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// When the outcome was decided, in milliseconds since the epoch.
     pub frozen_at_ms: u64,
 }
@@ -95,6 +106,8 @@ impl From<&Receipt> for ReceiptInBrief {
             outcomes: receipt.outcomes,
             epochs: receipt.epochs,
             requests: receipt.requests,
+            tokens: receipt.usage.models.total(),
+            cost: receipt.cost,
             frozen_at_ms: receipt.frozen_at_ms,
         }
     }
@@ -105,7 +118,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{document, spec::Metadata, spec::tests::canonical};
+    use crate::{document, money::Currency, spec::Metadata, spec::tests::canonical};
 
     /// A text that is long and takes more bytes in JSON than characters.
     pub(crate) fn noisy() -> String {
@@ -122,6 +135,9 @@ pub(crate) mod tests {
             cancelled: u64::MAX,
             abandoned: u64::MAX,
         };
+        let tokens = Tokens { input: u64::MAX, cached_input: u64::MAX, output: u64::MAX };
+        let most = format!("{}.99", u128::MAX / 1_000_000_000_000 - 1);
+        let cost = Some(Cost { amount: most.parse().unwrap(), currency: Currency::default() });
         LastWord {
             format: LastWordFormat,
             job: Owner::from(&Metadata { uid: text.clone(), namespace: text.clone(), name: text.clone() }),
@@ -136,7 +152,8 @@ pub(crate) mod tests {
             rejected: u64::MAX,
             outcomes,
             requests: RunRequests { sent: u64::MAX, throttled: u64::MAX, retried: u64::MAX },
-            tokens: Tokens { input: u64::MAX, output: u64::MAX },
+            tokens,
+            cost,
             receipt: Some(ReceiptInBrief {
                 ending: ReceiptEnding::Completed,
                 decision: text.as_str().into(),
@@ -144,6 +161,8 @@ pub(crate) mod tests {
                 outcomes: outcomes.with_rejected(u64::MAX),
                 epochs: Epoch(u32::MAX),
                 requests: Requests { sent: u64::MAX, throttled: u64::MAX },
+                tokens,
+                cost,
                 frozen_at_ms: u64::MAX,
             }),
         }

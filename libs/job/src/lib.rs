@@ -15,6 +15,8 @@
 //! | [`state`] | `state.json`: the checkpoint |
 //! | [`finals`] | which published files a manifest becomes, and the decision that fixes them |
 //! | [`receipt`] | `receipt.json`: the proof of conservation |
+//! | [`money`] | amounts of money, without floating point |
+//! | [`usage`] | the tokens that a job has used up, and what they cost |
 //! | [`document`] | how these documents are read: nothing unknown is accepted, and the field is named |
 //! | [`report`] | what an executor tells the operator of its run |
 //! | [`directives`] | what the operator answers |
@@ -35,6 +37,7 @@ pub mod identity_sum;
 pub mod incarnation;
 pub mod last_word;
 pub mod layout;
+pub mod money;
 pub mod ordinals;
 pub mod reason;
 pub mod receipt;
@@ -43,6 +46,7 @@ pub mod schema;
 pub mod spec;
 pub mod state;
 pub mod step;
+pub mod usage;
 pub mod validation;
 
 pub use directives::Directives;

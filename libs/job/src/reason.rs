@@ -101,7 +101,7 @@ impl Reason {
                 "The job waits for the provider's next day; raise the quota to go on sooner."
             }
             Self::CostCapReached => {
-                "Cancel the job to publish what was answered, or run the rest as a new job with a larger budget."
+                "Run the same command with a larger budget to go on, or cancel the job to publish what was answered."
             }
             Self::TenantQuota => "Nothing to do: the job starts when another one of the tenant ends.",
             Self::WaitingForTurn => {

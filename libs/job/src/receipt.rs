@@ -9,7 +9,9 @@ use crate::{
     identity_sum::IdentitySum,
     incarnation::{Epoch, Incarnation},
     layout::Kind,
+    money::Cost,
     state::{Discarded, EndingReason, Outcomes, Requests, State, StateJob},
+    usage::Usage,
     validation::{ValidatedInput, Validation},
 };
 
@@ -48,6 +50,12 @@ pub struct Receipt {
     pub discarded: Discarded,
     /// Requests sent: lower bounds.
     pub requests: Requests,
+    /// What the answers used up, as far as it is known.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What that cost; `null` where a price is not known.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// When the outcome was decided, in milliseconds since the epoch.
     pub frozen_at_ms: u64,
     /// When this was written, in milliseconds since the epoch.
@@ -189,6 +197,8 @@ impl Receipt {
             epochs: frozen.frozen_by_epoch,
             discarded: state.discarded,
             requests: state.requests,
+            usage: state.usage.clone(),
+            cost: state.usage.cost(),
             frozen_at_ms: frozen.frozen_at_ms,
             written_at_ms,
             written_by: Writer { epoch: state.epoch, incarnation: state.incarnation },

@@ -14,9 +14,11 @@ use crate::{
     identity::Identity,
     incarnation::{Epoch, Incarnation},
     last_word::LastWord,
+    money::Cost,
     reason::Reason,
     spec::Metadata,
     state::PartOutcomes,
+    usage::Tokens,
 };
 
 format_tag! {
@@ -57,8 +59,11 @@ pub struct Report {
     pub adopted: u64,
     /// Requests of this run.
     pub requests: RunRequests,
-    /// Tokens of this run.
+    /// Tokens of the job so far, those of earlier runs included.
     pub tokens: Tokens,
+    /// What they cost; `null` where a price is not known.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// Requests in flight.
     pub in_flight: u64,
     /// Lines that wait for another attempt.
@@ -113,16 +118,6 @@ pub struct RunRequests {
     pub retried: u64,
 }
 
-/// Tokens of one run, as the provider counted them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Tokens {
-    /// Tokens of the prompts that were answered.
-    pub input: u64,
-    /// Tokens of the answers.
-    pub output: u64,
-}
-
 /// Why a job is not further.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -161,6 +156,7 @@ mod tests {
             adopted: u64::MAX,
             requests: last_word.requests,
             tokens: last_word.tokens,
+            cost: last_word.cost,
             in_flight: u64::MAX,
             waiting_for_retry: u64::MAX,
             exposed: u64::MAX,

@@ -16,6 +16,7 @@ use crate::{
     layout::PartName,
     ordinals::OrdinalSet,
     spec::CanonicalSpec,
+    usage::Usage,
 };
 
 format_tag! {
@@ -63,6 +64,9 @@ pub struct State {
     pub outcomes: PartOutcomes,
     /// Requests as known at this checkpoint: lower bounds.
     pub requests: Requests,
+    /// What the answers have used up that are, or ever were, in listed parts.
+    #[serde(default)]
+    pub usage: Usage,
     /// Parts that could not be adopted.
     pub discarded: Discarded,
     /// The newest claims, at most [`EPOCHS_KEPT`].

@@ -21,6 +21,11 @@ impl AnswerBound {
         self.mean = Some(self.mean.map_or(tokens, |mean| mean + WEIGHT * (tokens - mean)));
     }
 
+    /// Whether any request has set a bound.
+    pub(super) fn is_known(self) -> bool {
+        self.mean.is_some()
+    }
+
     /// What a line of `length` bytes is expected to take. Where requests set no bound, nearly all answers stay within
     /// `p95` tokens, those of the model so far; before the first, an answer counts as long as its prompt.
     pub(super) fn cost(self, length: u32, p95: Option<u32>) -> Cost {

@@ -25,7 +25,7 @@ const BLOCKS: [Reason; 3] =
 
 impl Running {
     pub(super) fn hear(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
-        let Ended { model, id, attempted } = match ended {
+        let Ended { model, id, expected, attempted } = match ended {
             Ok(ended) => ended,
             Err(error) => {
                 self.dispatch.halt.because(RunError::Defect(format!("an attempt ended abnormally: {error}")));
@@ -33,6 +33,7 @@ impl Running {
             }
         };
         self.schedule.ended(&model);
+        self.allowance.ended(&model, expected);
         let answered = matches!(attempted, Attempted::Settled { answered: true, .. });
         let pacing = Arc::clone(&self.dispatch.pacing);
         match attempted {
@@ -138,7 +139,7 @@ impl Running {
 
     /// Lets the model of a refused line rest, and says how long.
     fn blocked(&mut self, task: &Task, reason: Reason, resumes: Resumption, message: String) -> Duration {
-        if reason == Reason::CredentialsRefused && self.dispatch.fail_fast_on_credentials && !self.succeeded {
+        if reason == Reason::CredentialsRefused && self.dispatch.fail_fast && !self.succeeded {
             self.dispatch.halt.because(RunError::CredentialsRefused { evidence: message });
             return Duration::ZERO;
         }

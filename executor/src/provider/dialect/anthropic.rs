@@ -11,7 +11,7 @@ use penstock_job::{CanonicalSpec, spec::BaseUrl};
 use url::Url;
 
 pub(super) use self::{
-    answer::read,
+    answer::{read, used},
     refusal::{error_body, judge},
 };
 use super::url_of;

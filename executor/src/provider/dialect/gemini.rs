@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 pub(super) use self::{
-    answer::read,
+    answer::{read, used},
     refusal::{error_body, judge},
 };
 use super::url_of;

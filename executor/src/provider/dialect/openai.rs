@@ -16,7 +16,7 @@ use penstock_job::{CanonicalSpec, spec::ProviderKind};
 use serde_json::{Map, Value};
 
 pub(super) use self::{
-    answer::read,
+    answer::{read, used},
     refusal::{judge, of_rate},
 };
 use crate::provider::frame::{Frame, closed_with, json};

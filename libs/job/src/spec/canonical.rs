@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{BaseUrl, BaseUrlError, JobSpec, OnInvalid, ProviderKind};
+use super::{BaseUrl, BaseUrlError, BudgetError, JobSpec, OnInvalid, ProviderKind};
 
 /// What determines a job's answers. Its canonical JSON is hashed to the job's identity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -120,6 +120,9 @@ pub enum SpecError {
     /// A parameter that Penstock sets itself.
     #[error("use the parameter `{0}`: penstock sets it itself; take it out of `parameters`")]
     ReservedParameter(String),
+    /// A budget that nobody could keep to.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// A limit on the size of a line that cannot work.
     #[error("use max_line_bytes {0}: choose between 1024 and 67108864")]
     LineCap(usize),
@@ -149,6 +152,7 @@ impl JobSpec {
         if !kind.endpoints(format).contains(&endpoint) {
             return Err(SpecError::EndpointNotServed { endpoint, kind, format });
         }
+        self.budget.check(self.prices.as_ref(), model.as_deref())?;
         match format {
             Format::Prompts => self.check_prompts(model.as_deref(), endpoint)?,
             Format::OpenAi => self.check_openai()?,

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ProviderKind, ReportTo};
+use super::{Budget, Prices, ProviderKind, ReportTo};
 
 /// One job, as a user describes it. Every field has a default, so that flags and a file may share the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +48,10 @@ pub struct JobSpec {
     pub run: String,
     /// How fast, how often, how long; may differ when a job is resumed.
     pub limits: Limits,
+    /// What the job may use up before it is held; may differ when a job is resumed.
+    pub budget: Budget,
+    /// What tokens cost; without prices no cost is known.
+    pub prices: Option<Prices>,
     /// Leave the parts in place after the receipt.
     pub keep_parts: bool,
     /// Whom a run tells how far it is; by default nobody.
@@ -73,6 +77,8 @@ impl Default for JobSpec {
             parameters: Map::new(),
             run: String::new(),
             limits: Limits::default(),
+            budget: Budget::default(),
+            prices: None,
             keep_parts: false,
             report: None,
             metadata: Metadata::default(),

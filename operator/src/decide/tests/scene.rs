@@ -8,8 +8,9 @@ use penstock_job::{
     Epoch, Identity, Incarnation, LastWord, document,
     last_word::{LastWordFormat, ReceiptInBrief},
     receipt::ReceiptEnding,
-    report::{self, Owner, RunRequests, Tokens},
+    report::{self, Owner, RunRequests},
     state::{Outcomes, PartOutcomes, Requests},
+    usage::Tokens,
 };
 use serde_json::json;
 
@@ -132,6 +133,8 @@ pub(super) fn receipt(ending: ReceiptEnding) -> ReceiptInBrief {
         outcomes: Outcomes { succeeded: 9, rejected: 1, ..Outcomes::default() },
         epochs: Epoch(1),
         requests: Requests::default(),
+        tokens: Tokens::default(),
+        cost: None,
         frozen_at_ms: 0,
     }
 }
@@ -184,6 +187,7 @@ pub(super) fn farewell(
         outcomes: PartOutcomes::default(),
         requests: RunRequests::default(),
         tokens: Tokens::default(),
+        cost: None,
         receipt,
     };
     let message = String::from_utf8(document::write(&word)).unwrap();
@@ -206,6 +210,7 @@ pub(crate) fn report(stage: report::Stage) -> penstock_job::Report {
         adopted: 0,
         requests: RunRequests::default(),
         tokens: Tokens::default(),
+        cost: None,
         in_flight: 0,
         waiting_for_retry: 0,
         exposed: 0,

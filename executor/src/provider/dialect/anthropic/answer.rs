@@ -34,6 +34,16 @@ pub(in crate::provider) fn read(body: &[u8]) -> Result<Reply<'_>, NoReply> {
     Ok(Reply { response, tokens: tokens(answer.usage) })
 }
 
+/// Reads the tokens of an answer: one that is recorded as failed was paid for as well.
+pub(in crate::provider) fn used(body: &[u8]) -> Option<Tokens> {
+    #[derive(Deserialize)]
+    struct Used<'a> {
+        #[serde(borrow)]
+        usage: Option<&'a RawValue>,
+    }
+    object::<Used<'_>>(body).ok().map(|answer| tokens(answer.usage))
+}
+
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
@@ -66,7 +76,11 @@ struct Usage {
 fn tokens(usage: Option<&RawValue>) -> Tokens {
     let usage: Usage = usage.and_then(|usage| serde_json::from_str(usage.get()).ok()).unwrap_or_default();
     let input = [usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-    Tokens { input: input.into_iter().flatten().reduce(u64::saturating_add), output: usage.output_tokens }
+    Tokens {
+        input: input.into_iter().flatten().reduce(u64::saturating_add),
+        cached_input: usage.cache_read_input_tokens.filter(|cached| *cached > 0),
+        output: usage.output_tokens,
+    }
 }
 
 #[cfg(test)]
@@ -82,8 +96,9 @@ mod tests {
     #[test]
     fn the_text_is_the_answers_token_byte_for_byte_without_thoughts() {
         let body = r#"{"id":"msg_01XFDUDYJgAACzvnptvVoYEL","type":"message","role":"assistant","model":"claude-opus-4-6","content":[{"type":"thinking","thinking":"Hm.","signature":"x"},{"type":"text","text":"a\u00e9"},{"type":"text","text":"\n\"b","citations":null}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":12,"cache_creation_input_tokens":100,"cache_read_input_tokens":1000,"output_tokens":6}}"#;
-        let tokens = Tokens { input: Some(1_112), output: Some(6) };
+        let tokens = Tokens { input: Some(1_112), cached_input: Some(1_000), output: Some(6) };
         assert_eq!(text_of(body), Ok((r#""a\u00e9\n\"b""#.to_owned(), tokens)));
+        assert_eq!(used(body.as_bytes()), Some(tokens));
     }
 
     #[test]

@@ -45,6 +45,17 @@ pub(in crate::provider) fn read(body: &[u8]) -> Result<Reply<'_>, NoReply> {
     Ok(Reply { response, tokens: tokens(answer.usage_metadata) })
 }
 
+/// Reads the tokens of an answer: one that is recorded as failed was paid for as well.
+pub(in crate::provider) fn used(body: &[u8]) -> Option<Tokens> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Used<'a> {
+        #[serde(borrow)]
+        usage_metadata: Option<&'a RawValue>,
+    }
+    object::<Used<'_>>(body).ok().map(|answer| tokens(answer.usage_metadata))
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GenerateContentResponse<'a> {
@@ -92,6 +103,7 @@ struct Part<'a> {
 #[expect(clippy::struct_field_names, reason = "these are the names in the body")]
 struct UsageMetadata {
     prompt_token_count: Option<u64>,
+    cached_content_token_count: Option<u64>,
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
 }
@@ -103,6 +115,7 @@ fn tokens(usage: Option<&RawValue>) -> Tokens {
     let output = [usage.candidates_token_count, usage.thoughts_token_count];
     Tokens {
         input: usage.prompt_token_count,
+        cached_input: usage.cached_content_token_count.filter(|cached| *cached > 0),
         output: output.into_iter().flatten().reduce(u64::saturating_add),
     }
 }
@@ -121,7 +134,7 @@ mod tests {
     fn the_text_is_the_answers_token_byte_for_byte_without_thoughts() {
         // As published: https://ai.google.dev/gemini-api/docs/generate-content/thinking
         let body = r#"{"candidates":[{"content":{"parts":[{"text":"Hm.","thought":true},{"text":"a\u00e9","thoughtSignature":"x"},{"text":"\n\"b"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":11,"candidatesTokenCount":73,"totalTokenCount":184,"thoughtsTokenCount":100,"promptTokensDetails":[{"modality":"TEXT","tokenCount":11}]},"modelVersion":"gemini-2.5-flash","responseId":"mAitaLmkHPPlz7IPvtfUqQ4"}"#;
-        let tokens = Tokens { input: Some(11), output: Some(173) };
+        let tokens = Tokens { input: Some(11), output: Some(173), ..Tokens::default() };
         assert_eq!(text_of(body), Ok((r#""a\u00e9\n\"b""#.to_owned(), tokens)));
     }
 
@@ -141,6 +154,9 @@ mod tests {
         // As seen: https://github.com/vercel/ai/issues/4235
         let blocked = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":12559,"totalTokenCount":12559},"modelVersion":"gemini-1.5-flash-002"}"#;
         assert_eq!(text_of(blocked), Err(NoReply::Filtered("PROHIBITED_CONTENT".to_owned())));
+        assert_eq!(used(blocked.as_bytes()).unwrap().input, Some(12_559), "it is paid for");
+        let cached = r#"{"usageMetadata":{"promptTokenCount":9,"cachedContentTokenCount":4}}"#;
+        assert_eq!(used(cached.as_bytes()).unwrap().cached_input, Some(4));
     }
 
     #[test]

@@ -114,12 +114,35 @@ fn incomplete_reason(details: Option<Json<'_>>) -> Option<Cow<'_, str>> {
     reason.and_then(Json::text)
 }
 
+/// Reads the tokens of an answer: one that is recorded as failed was paid for as well.
+pub(in crate::provider) fn used(body: &[u8]) -> Option<Tokens> {
+    let (_, [usage]) = Json::object(str::from_utf8(body).ok()?, &["usage"])?;
+    Some(tokens(usage))
+}
+
 /// The older endpoints have other names for the same.
 fn tokens(usage: Option<Json<'_>>) -> Tokens {
-    let names = ["prompt_tokens", "input_tokens", "completion_tokens", "output_tokens"];
+    let names = [
+        "prompt_tokens",
+        "input_tokens",
+        "completion_tokens",
+        "output_tokens",
+        "prompt_tokens_details",
+        "input_tokens_details",
+    ];
     let members = usage.and_then(|usage| usage.members(&names)).unwrap_or_default();
-    let [prompt, input, completion, output] = members.map(|count| count?.get().parse::<u64>().ok());
-    Tokens { input: prompt.or(input), output: completion.or(output) }
+    let [prompt, input, completion, output, prompt_details, input_details] = members;
+    let cached = prompt_details.or(input_details).and_then(|details| details.members(&["cached_tokens"]));
+    Tokens {
+        input: prompt.or(input).and_then(count),
+        // Most answers come from no cache, and some providers say so each time.
+        cached_input: cached.and_then(|[cached]| count(cached?)).filter(|cached| *cached > 0),
+        output: completion.or(output).and_then(count),
+    }
+}
+
+fn count(number: Json<'_>) -> Option<u64> {
+    number.get().parse().ok()
 }
 
 #[cfg(test)]
@@ -220,7 +243,7 @@ mod tests {
         let body = b" {\n \"object\": \"list\", \"data\": [], \"usage\": {\"prompt_tokens\": 8, \"total_tokens\": 8}\n} ";
         let reply = read(body, Endpoint::Embeddings, Format::OpenAi).unwrap();
         assert_eq!(reply.response.json().get().as_bytes(), body.trim_ascii());
-        assert_eq!(reply.tokens, Tokens { input: Some(8), output: None });
+        assert_eq!(reply.tokens, Tokens { input: Some(8), output: None, ..Tokens::default() });
     }
 
     #[test]
@@ -229,13 +252,24 @@ mod tests {
             let body = format!(r#"{{"choices":[{{"text":"x"}}],"usage":{usage}}}"#);
             answer(&body, Endpoint::Completions).unwrap().1
         };
-        let nine = Tokens { input: Some(9), output: Some(40) };
+        let nine = Tokens { input: Some(9), output: Some(40), ..Tokens::default() };
         assert_eq!(with(r#"{"prompt_tokens":9,"completion_tokens":40,"details":{}}"#), nine);
         assert_eq!(with(r#"{"input_tokens":9,"output_tokens":40}"#), nine);
         assert_eq!(
             with(r#"{"prompt_tokens":9,"completion_tokens":40,"input_tokens":0,"output_tokens":0}"#),
             nine
         );
+        for details in ["prompt_tokens_details", "input_tokens_details"] {
+            let cached = |count: u32| {
+                with(&format!(
+                    r#"{{"prompt_tokens":9,"completion_tokens":40,"{details}":{{"cached_tokens":{count}}}}}"#
+                ))
+            };
+            assert_eq!(cached(4), Tokens { cached_input: Some(4), ..nine });
+            assert_eq!(cached(0), nine);
+        }
+        let withheld = br#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":40}}"#;
+        assert_eq!(used(withheld), Some(nine), "an answer that is no use is paid for");
         for usage in ["null", "7", "{}", r#"{"prompt_tokens":"many"}"#] {
             assert_eq!(with(usage), Tokens::default(), "{usage}");
         }

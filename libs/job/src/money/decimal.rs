@@ -1,17 +1,22 @@
-//! Amounts of money, without floating point: exact to a millionth.
+//! Amounts as people write them: prices and budgets, exact to a millionth.
 
 use std::{fmt, str::FromStr};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error as _, Visitor},
+};
 use thiserror::Error;
 
 /// What the text of an amount looks like: at most nine digits before and six after the point, and no sign.
 pub const PATTERN: &str = r"^(0|[1-9][0-9]{0,8})(\.[0-9]{1,6})?$";
 
-const MILLION: i64 = 1_000_000;
+const MILLION: u64 = 1_000_000;
 
 /// An amount of money in millionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Decimal(i64);
+pub struct Decimal(u64);
 
 /// A text is no amount.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -19,16 +24,9 @@ pub struct Decimal(i64);
 pub struct DecimalError(String);
 
 impl Decimal {
-    /// What so many tokens cost at this price for a million of them. A cost beyond what can be written is the highest
-    /// that can.
-    pub fn for_tokens(self, tokens: i64) -> Self {
-        let cost = i128::from(self.0) * i128::from(tokens.max(0)) / i128::from(MILLION);
-        Self(i64::try_from(cost).unwrap_or(i64::MAX))
-    }
-
-    /// Both together.
-    pub fn plus(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+    /// How many millionths it is.
+    pub(super) fn millionths(self) -> u64 {
+        self.0
     }
 }
 
@@ -45,8 +43,8 @@ impl FromStr for Decimal {
         if !digits(whole, 9) || !digits(fraction, 6) || leading_zero {
             return Err(refuse());
         }
-        let whole: i64 = whole.parse().map_err(|_| refuse())?;
-        let millionths: i64 = format!("{fraction:0<6}").parse().map_err(|_| refuse())?;
+        let whole: u64 = whole.parse().map_err(|_| refuse())?;
+        let millionths: u64 = format!("{fraction:0<6}").parse().map_err(|_| refuse())?;
         Ok(Self(whole * MILLION + millionths))
     }
 }
@@ -57,6 +55,47 @@ impl fmt::Display for Decimal {
         let fraction = format!("{:06}", self.0 % MILLION);
         let end = fraction.trim_end_matches('0').len().max(2);
         write!(formatter, "{}.{}", self.0 / MILLION, &fraction[..end])
+    }
+}
+
+impl Serialize for Decimal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Decimal {
+    /// From text alone: a number would have gone through a float before anybody could look at it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Decimal;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an amount in quotes, such as \"12.50\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Decimal, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Text).map_err(D::Error::custom)
+    }
+}
+
+impl JsonSchema for Decimal {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Decimal".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": PATTERN })
+    }
+
+    fn inline_schema() -> bool {
+        true
     }
 }
 
@@ -89,10 +128,9 @@ mod tests {
     }
 
     #[test]
-    fn tokens_cost_their_share_of_the_price_for_a_million() {
-        assert_eq!(amount("2.50").for_tokens(400_000), amount("1"));
-        assert_eq!(amount("0.25").for_tokens(3), amount("0"));
-        assert_eq!(amount("1.5").plus(amount("0.000001")), amount("1.500001"));
-        assert_eq!(amount("999999999").for_tokens(i64::MAX), Decimal(i64::MAX));
+    fn an_amount_is_read_from_text_and_never_from_a_float() {
+        assert_eq!(serde_json::from_str::<Decimal>("\"12.5\"").unwrap(), amount("12.50"));
+        let refused = serde_json::from_str::<Decimal>("12.5").unwrap_err().to_string();
+        assert!(refused.contains("in quotes"), "{refused}");
     }
 }
