@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use penstock_rate::{
-    Cost, Dimension, Hints, Learner, Limits, Mode, Profile, RequestId, Shared, Verdict, Wait,
+    Cost, Dimension, Hint, Hints, Learner, Limits, Mode, Period, Profile, RequestId, Shared, Verdict, Wait,
 };
 
 const COST: Cost = Cost { input_tokens: 10, output_tokens: 10 };
@@ -71,6 +71,25 @@ fn who_is_allowed_less_than_its_part_pulls_nobody_down() {
     }
     assert_close(elder.rate_rpm().unwrap(), part);
     assert_eq!(modest.gauges().effective_rpm, Some(60.0));
+}
+
+#[test]
+fn what_a_user_allows_is_not_remembered_as_what_the_key_is_allowed() {
+    let mut elder = limited();
+    exchange(MINUTE, &mut [&mut elder]);
+    let allowed = Limits { rpm: NonZeroU32::new(60), ..Limits::default() };
+    let mut modest = Learner::new(Mode::Adaptive, Profile::OpenAi, allowed, MINUTE);
+    modest.sent(MINUTE, RequestId(0), COST);
+    exchange(MINUTE, &mut [&mut elder, &mut modest]);
+    assert!(modest.found().is_empty(), "{:?}", modest.found());
+    assert!(elder.found().contains_key(&Dimension::Requests));
+    // What is stated is more than it is allowed.
+    let mut held = Learner::new(Mode::Adaptive, Profile::OpenAi, allowed, Duration::ZERO);
+    let limit = Hint { limit: Some(600), period: Some(Period::Minute), ..Hint::default() };
+    held.sent(Duration::ZERO, RequestId(0), COST);
+    let hints = Hints { requests: limit, ..Hints::default() };
+    held.verdict(Duration::ZERO, RequestId(0), Verdict::Admitted { hints });
+    assert!(held.found().is_empty(), "{:?}", held.found());
 }
 
 #[test]

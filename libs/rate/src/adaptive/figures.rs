@@ -27,9 +27,14 @@ impl Adaptive {
         if !self.has_heard {
             return 0.0;
         }
+        let held_back = self.held_back_rpm().zip(self.heard_rpm);
+        held_back.map_or(self.rate_rpm(), |(own, heard)| own.max(heard))
+    }
+
+    /// What the user allows, if that is what is sent.
+    fn held_back_rpm(&self) -> Option<f64> {
         let rate = self.rate_rpm();
-        let own = self.bounds.effective_rpm().filter(|own| NEARLY * own <= rate);
-        own.zip(self.heard_rpm).map_or(rate, |(own, heard)| own.max(heard))
+        self.bounds.effective_rpm().filter(|own| NEARLY * own <= rate)
     }
 
     /// The same as far as it was found out from refusals.
@@ -39,11 +44,13 @@ impl Adaptive {
     }
 
     /// What was found out of each quantity that was limited, per minute, for all jobs on the key together. Where tokens
-    /// were, as many requests as they let through went well.
+    /// were, as many requests as they let through went well. One of several that its user holds back has no equal part, and
+    /// leaves it to the others to say what all are allowed.
     pub(crate) fn found(&self) -> BTreeMap<Dimension, f64> {
         let tokens = self.tokens.iter().filter_map(|tokens| Some((tokens.dimension, tokens.lane.as_ref()?)));
         let found = tokens.filter_map(|(dimension, lane)| Some((dimension, lane.found()? * 60.0)));
         let requests = self.requests.found().map(|rate| rate * 60.0).or_else(|| self.learned_rpm());
+        let requests = requests.filter(|_| self.jobs < 2.0 || self.held_back_rpm().is_none());
         let found = found.chain(requests.map(|rpm| (Dimension::Requests, rpm)));
         found.map(|(dimension, part)| (dimension, part * self.jobs)).collect()
     }

@@ -29,9 +29,9 @@ pub(in super::super) struct LaneRecord {
 }
 
 impl Lane {
-    /// The rate that another job on the same key may start from; none while nothing limited this one.
+    /// The rate that another job on the same key may start from; none while nothing limited this one but its user.
     pub(in super::super) fn found(&self) -> Option<f64> {
-        (self.ceiling.is_some() || self.cap.is_some()).then_some(self.rate)
+        (self.rate < self.bound && (self.ceiling.is_some() || self.cap.is_some())).then_some(self.rate)
     }
 
     pub(in super::super) fn admitted_last_minute(&self, now: f64) -> f64 {

@@ -220,6 +220,7 @@ impl Lane {
         let before = self.rate;
         self.begin_round(now);
         self.stage = Stage::Riding;
+        self.look_for_leavings(now, admitted);
         if self.is_among_strangers() {
             self.give_way(now);
         } else if self.window.is_some() {

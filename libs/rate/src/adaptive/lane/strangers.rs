@@ -16,11 +16,11 @@ use super::closing::SHORT;
 /// limit that fell.
 const TIMES: usize = 4;
 const WITHIN: f64 = 1_200.0;
-/// It is not looked for where more requests go out in a second. There steps as large as these would lose against a job that
-/// takes the edge for one of a bucket.
-const SLOW: f64 = 10.0;
-/// ... and not where they are so rare that a single one makes much of a difference to what a minute holds.
+/// They are not looked for where fewer requests than this go out in a second: a single one makes much of a difference to
+/// what a minute holds.
 const RARE: f64 = 0.5;
+/// Who was refused nothing on the way to a rate, and is admitted less than this share of it there, gets what others leave.
+const LEFT: f64 = 0.8;
 /// What is used up soon after the last time may have been measured too large then, or hold what was refused: for so many
 /// times its length and seconds, or for so many seconds where it slides and refusals do not count.
 const LONGER: f64 = 1.2;
@@ -78,10 +78,8 @@ impl Lane {
     pub(super) fn look_for_strangers(&mut self, now: f64) {
         let passed = now - self.strangers.used_up_at;
         self.strangers.used_up_at = now;
-        let charged_at_once = self.charged.is_none() && !self.refunded;
         let known = self.window.filter(|window| !window.guessed && window.searching.is_none());
-        let is_slow = (RARE..SLOW).contains(&(self.rate / self.unit));
-        let Some(window) = known.filter(|_| charged_at_once && is_slow) else { return };
+        let Some(window) = known.filter(|_| self.may_show_strangers()) else { return };
         let soon = match window.kind {
             Kind::Sliding => SLIDING,
             Kind::Even | Kind::Strict => LONGER * window.length + SOON,
@@ -89,11 +87,27 @@ impl Lane {
         if passed < soon || self.has_probed(window) {
             return;
         }
+        self.see_strangers(now, window.length.max(SHORT));
+    }
+
+    /// A round of refusals was read. Who has little of a window takes it for a bucket, which gives much less whenever others
+    /// use it up than shortly before.
+    pub(super) fn look_for_leavings(&mut self, now: f64, admitted: f64) {
+        if self.window.is_none() && self.may_show_strangers() && admitted < LEFT * self.strangers.edge {
+            self.see_strangers(now, SHORT);
+        }
+    }
+
+    fn may_show_strangers(&self) -> bool {
+        self.charged.is_none() && !self.refunded && self.rate >= RARE * self.unit
+    }
+
+    /// Others use the window, which seems to be so long. After some times it is taken for certain.
+    fn see_strangers(&mut self, now: f64, length: f64) {
         self.strangers.seen_at.rotate_left(1);
         self.strangers.seen_at[TIMES - 1] = now;
         if now - self.strangers.seen_at[0] < WITHIN {
             let seen_at = [f64::NEG_INFINITY; TIMES];
-            let length = window.length.max(SHORT);
             self.strangers =
                 Strangers { are_there: true, length, seen_at, gave_way_at: now, ..self.strangers };
         }
