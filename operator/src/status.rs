@@ -142,8 +142,9 @@ fn tell_heard(status: &mut BatchJobStatus, batch_job: &BatchJob, heard: &HeardSe
         in_flight: bounded(report.in_flight),
     });
     tell_spent(status, report.tokens, report.cost);
-    let done = outcomes.total();
-    let left = heard.per_minute.and_then(|rate| left(report.lines.saturating_sub(done), rate));
+    let done = outcomes.done();
+    let without_outcome = report.lines.saturating_sub(outcomes.total());
+    let left = heard.per_minute.and_then(|rate| left(without_outcome, rate));
     status.progress = Some(Progress {
         percent: Some(progress::percent(done, report.lines)),
         done: Some(progress::done(done, report.lines)),
@@ -166,7 +167,7 @@ fn tell_receipt(status: &mut BatchJobStatus, batch_job: &BatchJob, over: &Over) 
     if let Ok(frozen) = Timestamp::from_millisecond(i64::try_from(receipt.frozen_at_ms).unwrap_or_default()) {
         status.completion_time = Some(Time(frozen));
     }
-    let done = receipt.outcomes.total();
+    let done = receipt.outcomes.done();
     let told = status.progress.get_or_insert_default();
     told.percent = Some(progress::percent(done, receipt.lines));
     told.done = Some(progress::done(done, receipt.lines));

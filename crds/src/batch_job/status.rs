@@ -90,11 +90,12 @@ pub struct BatchJobStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
-    /// Lines with an outcome, in percent of all.
+    /// Lines that are done, in percent of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub percent: Option<i32>,
-    /// Lines with an outcome and all lines, such as `6.1M/10M`.
+    /// Lines that are done (answered, failed or rejected) and all lines, such as `6.1M/10M`. What a job's end has left undone is
+    /// not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub done: Option<String>,

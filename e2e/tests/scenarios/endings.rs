@@ -29,6 +29,8 @@ pub(crate) async fn every_ending(namespace: Namespace) -> String {
     let testimony = shared.conserved(window, "expired").await;
     let answers = testimony.answers();
     assert!(answers > 0 && answers < window.lines, "{answers} of {} lines were answered", window.lines);
+    let done = format!("{answers}/{}", window.lines);
+    assert_eq!(status["progress"]["done"], done, "what was not run is not done: {status:#}");
     format!("cancelled in 4 states; {answers} of {FOR_LONG} lines in a window of 30 s")
 }
 

@@ -312,6 +312,11 @@ impl Outcomes {
         let Self { succeeded, failed, rejected, expired, cancelled, abandoned } = *self;
         [succeeded, failed, rejected, expired, cancelled, abandoned].into_iter().fold(0, u64::saturating_add)
     }
+
+    /// Lines of which something was made: all but those that the job's end has left undone.
+    pub fn done(&self) -> u64 {
+        Self { expired: 0, cancelled: 0, abandoned: 0, ..*self }.total()
+    }
 }
 
 /// Requests as known at a checkpoint: lower bounds, since a killed process cannot report its last ones.
@@ -375,5 +380,12 @@ mod tests {
         let outcomes = PartOutcomes { succeeded: u64::MAX, failed: 5, ..PartOutcomes::default() };
         assert_eq!(outcomes.total(), u64::MAX);
         assert_eq!(outcomes.with_rejected(3).total(), u64::MAX);
+    }
+
+    #[test]
+    fn what_the_end_of_a_job_leaves_undone_is_not_done() {
+        let outcomes =
+            Outcomes { succeeded: 1, failed: 2, rejected: 4, expired: 8, cancelled: 16, abandoned: 32 };
+        assert_eq!((outcomes.done(), outcomes.total()), (7, 63));
     }
 }
