@@ -82,7 +82,8 @@ pub struct BatchJobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 31_536_000))]
     pub completion_window_seconds: Option<i64>,
-    /// Among the jobs that wait, one with a higher number goes first.
+    /// Among the jobs that wait for their turn, one with a higher number goes first. No job waits yet: Penstock has no queue of
+    /// its own so far, and one that is validated starts.
     #[serde(default)]
     #[schemars(range(min = -1000, max = 1000))]
     pub priority: i32,

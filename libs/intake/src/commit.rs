@@ -302,6 +302,7 @@ mod tests {
             outcomes: PartOutcomes::default(),
             requests: Requests::default(),
             discarded: Discarded::default(),
+            usage: penstock_job::usage::Usage::default(),
             epochs: Vec::new(),
             learner: None,
             finalization: frozen.then_some(finalization),
