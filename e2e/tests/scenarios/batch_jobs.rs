@@ -50,7 +50,8 @@ pub(crate) async fn cancelled(namespace: Namespace) -> String {
 }
 
 pub(crate) async fn executor_killed(namespace: Namespace) -> String {
-    let lines = MANY;
+    // It is to be met in mid-run three times.
+    let lines = 2 * MANY;
     let doubles = started(&namespace, lines).await;
     let mut killed = Vec::new();
     // After the third the operator makes another Job: that of the first would wait for longer and longer.

@@ -47,10 +47,6 @@ impl Doubles {
             text.replace(usual, &format!("'{own}'"))
         });
         namespace.apply_text(manifest).await;
-        for deployment in ["deployment/provider", "deployment/storage"] {
-            let wait = ["rollout", "status", deployment, "--timeout=110s"];
-            namespace.kubectl(wait).within(PATIENCE).run().await.unwrap();
-        }
         Self::reach(namespace).await
     }
 
@@ -60,6 +56,10 @@ impl Doubles {
     }
 
     async fn reach(namespace: &Namespace) -> Self {
+        for deployment in ["deployment/provider", "deployment/storage"] {
+            let wait = ["rollout", "status", deployment, "--timeout=110s"];
+            namespace.kubectl(wait).within(PATIENCE).run().await.unwrap();
+        }
         let mut forward = namespace.long();
         forward
             .args(["port-forward", "service/storage", ":9090"])
