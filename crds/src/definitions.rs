@@ -10,18 +10,26 @@ use crate::{BatchJob, Provider, rules};
 
 /// Every definition with the name of its file.
 pub fn all() -> [(&'static str, Value); 2] {
-    [
-        ("batchjobs.yaml", definition(&BatchJob::crd(), &rules::batch_job_name())),
-        ("providers.yaml", definition(&Provider::crd(), &rules::provider_name())),
-    ]
+    let mut batch_jobs = definition(&BatchJob::crd(), &rules::batch_job_name());
+    schema(&mut batch_jobs)["properties"]["status"]["default"] =
+        json!({ "observedGeneration": NOT_OBSERVED });
+    let providers = definition(&Provider::crd(), &rules::provider_name());
+    [("batchjobs.yaml", batch_jobs), ("providers.yaml", providers)]
+}
+
+/// What the API server writes as the observed generation of a job that is new. kstatus takes an object that says nothing of
+/// itself for ready: `helm install --wait` would be done before the operator has looked. Flux marks its kinds in the same way.
+const NOT_OBSERVED: i64 = -1;
+
+fn schema(definition: &mut Value) -> &mut Value {
+    &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
 /// A definition as it is published, with the rule about the name, which is no part of a spec. Uninstalling the chart
 /// keeps it, and with it every job.
 fn definition(generated: &CustomResourceDefinition, name: &Rule) -> Value {
     let mut definition = json!(generated);
-    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] =
-        json!([name]);
+    schema(&mut definition)["x-kubernetes-validations"] = json!([name]);
     definition["metadata"]["annotations"] = json!({ "helm.sh/resource-policy": "keep" });
     tidy(&mut definition);
     definition

@@ -10,9 +10,9 @@ use crate::{schema, state::State};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchJobStatus {
-    /// The generation of the spec that this status speaks of.
+    /// The generation of the spec that this status speaks of; -1 before the operator has looked at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = -1))]
     pub observed_generation: Option<i64>,
     /// Where the job is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

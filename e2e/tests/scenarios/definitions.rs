@@ -8,6 +8,7 @@ use crate::{place::Namespace, shared::install_kinds};
 
 pub(crate) async fn manifests(namespace: Namespace) -> String {
     install_kinds(&namespace).await;
+    is_unready_when_new(&namespace).await;
     let manifests = repository().join("crds/tests/manifests");
     let good = files::entries(&manifests.join("good")).unwrap();
     for path in &good {
@@ -19,6 +20,14 @@ pub(crate) async fn manifests(namespace: Namespace) -> String {
         is_refused(&namespace, path).await;
     }
     format!("{} manifests taken, {} refused", good.len(), bad.len())
+}
+
+/// A job that no operator has looked at says so to tools that wait for it, such as `helm install --wait`.
+async fn is_unready_when_new(namespace: &Namespace) {
+    namespace.apply("batchjob.yaml").await;
+    let observed = ["get", "batchjob/run", "--output=jsonpath={.status.observedGeneration}"];
+    assert_eq!(namespace.kubectl(observed).run().await.unwrap(), "-1");
+    namespace.kubectl(["delete", "batchjobs,providers", "--all"]).run().await.unwrap();
 }
 
 /// The message stands in the first line.

@@ -46,7 +46,7 @@ mod zombie;
 use std::{future::Future, process::ExitCode, time::Instant};
 
 use clap::Parser;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::place::{Cluster, Namespace};
 
@@ -74,7 +74,8 @@ struct Started {
 struct Suite {
     cluster: Cluster,
     wanted: Vec<String>,
-    failed: Vec<&'static str>,
+    /// What is told of each that failed.
+    failed: Vec<String>,
 }
 
 impl Suite {
@@ -102,17 +103,34 @@ impl Suite {
         let Some(Started { name, told }) = started else {
             return;
         };
-        if let Ok(told) = told.await {
-            println!("{name}: {told}");
-        } else {
-            println!("{name}: FAILED; look at it in the namespace {name}");
-            self.failed.push(name);
+        match told.await {
+            Ok(told) => println!("{name}: {told}"),
+            Err(error) => {
+                let failure =
+                    format!("{name}: FAILED; look at it in the namespace {name}: {}", reason(error));
+                println!("{failure}");
+                self.failed.push(failure);
+            }
         }
     }
 
-    /// Whether all went well.
+    /// Whether all went well. What did not is told once more: what follows it may be long.
     fn ended(&self) -> ExitCode {
+        for failure in &self.failed {
+            println!("{failure}");
+        }
         if self.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+/// Why a scenario ended early: what it panicked with.
+fn reason(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else { return "stopped from outside".to_owned() };
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => {
+            panic.downcast::<&str>().map_or_else(|_| "no reason".to_owned(), |message| (*message).to_owned())
+        }
     }
 }
 
