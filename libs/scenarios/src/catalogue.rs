@@ -60,6 +60,7 @@ catalogue![
     "saturation-bounded-queue-metrics",
     "two-jobs-500",
     "two-jobs-3500",
+    "two-jobs-10000",
     "two-jobs-ledger-2s",
     "two-jobs-ledger-10s",
     "two-jobs-ledger-bounded",

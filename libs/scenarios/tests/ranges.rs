@@ -77,6 +77,7 @@ scenarios! {
     saturation_bounded_queue_metrics: "saturation-bounded-queue-metrics",
     two_jobs_500: "two-jobs-500",
     two_jobs_3500: "two-jobs-3500",
+    two_jobs_10000: "two-jobs-10000",
     two_jobs_ledger_2s: "two-jobs-ledger-2s",
     two_jobs_ledger_10s: "two-jobs-ledger-10s",
     two_jobs_ledger_bounded: "two-jobs-ledger-bounded",

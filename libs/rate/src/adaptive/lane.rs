@@ -105,6 +105,8 @@ pub(super) struct Lane {
     reopened: Option<Reopened>,
     /// How many times in a row the window was used up in a way that its shape does not explain.
     unexplained: u32,
+    /// ... and how many times it held something else than before, but opened as the known shape does.
+    contradicted: u32,
     /// Since when the lane was last open for the first time, and what was admitted since.
     open_since: f64,
     admitted: f64,
@@ -189,6 +191,7 @@ impl Lane {
             shut_before: None,
             reopened: None,
             unexplained: 0,
+            contradicted: 0,
             open_since: now,
             admitted: 0.0,
             refused_at: f64::NEG_INFINITY,

@@ -138,6 +138,21 @@ impl Explained {
         self.times.clear();
     }
 
+    /// Whether it opened the last times as windows of this shape do, whatever they held.
+    pub(super) fn opens_like(&self, shape: Shape) -> bool {
+        let times: Vec<&Seen> = self.times.iter().collect();
+        shape.kind == Kind::Even && times.len() == KEPT && shape.opens_evenly(&times, CONTRADICTION)
+    }
+
+    /// Whether it opened last though nothing of the minute before had grown too old. No sliding minute that one job uses
+    /// alone does that.
+    pub(super) fn opened_while_full(&self, unit: f64) -> bool {
+        self.times.back().is_some_and(|Seen { used_up, before_refused, before_opened, .. }| {
+            used_up.opened_at > used_up.last_refused
+                && before_opened[LONGEST].admitted() >= before_refused[LONGEST].admitted() - unit / 2.0
+        })
+    }
+
     /// The length that the first closure suggests: of all that it can have been, the one that lets most through. Too
     /// much shows soon, since the window is used up early, and costs no throughput; too little shows late.
     pub(super) fn quickest(&self, unit: f64) -> usize {
@@ -282,16 +297,9 @@ impl Shape {
 
     /// What windows of this length, one after the other, held when they were used up, if none held more.
     fn repeats(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<Held> {
-        let (newest, earlier) = times.split_last()?;
+        let newest = times.last()?;
         let length = self.length();
-        // It opened at some time after the last refusal.
-        let even = earlier.iter().all(|time| {
-            let soonest = newest.used_up.last_refused - time.used_up.opened_at - slack * MOMENT;
-            let latest = newest.used_up.opened_at - time.used_up.last_refused + slack * MOMENT;
-            let passed = (latest / length).floor();
-            passed >= 1.0 && passed * length >= soonest
-        });
-        // ... and so it began at some time a length before that.
+        // It began at some time a length before that.
         let least = times.iter().map(|time| time.before_opened[self.seconds].admitted()).fold(0.0, f64::max);
         let most = times
             .iter()
@@ -309,7 +317,19 @@ impl Shape {
             most > held.amount + slack * (unit + BEGINNING * held.amount)
         };
         let certain = held.doubt <= slack * (unit / 2.0 + DOUBT * held.amount);
-        (even && certain && !fuller()).then_some(held)
+        (self.opens_evenly(times, slack) && certain && !fuller()).then_some(held)
+    }
+
+    /// Whether the moments at which it opened, each at some time after the last refusal, are whole lengths apart.
+    fn opens_evenly(self, times: &[&Seen], slack: f64) -> bool {
+        let Some((newest, earlier)) = times.split_last() else { return true };
+        let length = self.length();
+        earlier.iter().all(|time| {
+            let soonest = newest.used_up.last_refused - time.used_up.opened_at - slack * MOMENT;
+            let latest = newest.used_up.opened_at - time.used_up.last_refused + slack * MOMENT;
+            let passed = (latest / length).floor();
+            passed >= 1.0 && passed * length >= soonest
+        })
     }
 }
 
@@ -433,6 +453,22 @@ mod tests {
         assert_eq!(shape, None);
         let quickest = explained.quickest(1.0);
         assert!((4..=29).contains(&quickest), "{quickest} s");
+    }
+
+    #[test]
+    fn a_window_whose_limit_fell_opens_as_it_did() {
+        let (mut before, mut after) = (fixed(10.0, 30), fixed(10.0, 12));
+        let (explained, _) = explained(3, |now| if now < 16.0 { before(now) } else { after(now) });
+        assert!(explained.opens_like(Shape { seconds: 10, kind: Kind::Even }));
+        assert!(!explained.opens_like(Shape { seconds: 7, kind: Kind::Even }));
+    }
+
+    #[test]
+    fn a_sliding_minute_opens_only_when_something_in_it_has_grown_too_old() {
+        let (slid, _) = explained(1, sliding(60.0, 150));
+        assert!(!slid.opened_while_full(1.0));
+        let (started_anew, _) = explained(1, fixed(29.0, 80));
+        assert!(started_anew.opened_while_full(1.0));
     }
 
     #[test]

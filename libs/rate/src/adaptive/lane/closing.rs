@@ -2,7 +2,7 @@
 
 use super::super::shape::{Kind, LONGEST, Shape, UsedUp};
 use super::super::shut::Shut;
-use super::super::slots::{Counted, SLOT};
+use super::super::slots::{Counted, History, SLOT};
 use super::super::turn::{Turn, Why};
 use super::super::window::{MINUTE, Opening, Window};
 use super::{Lane, Reopened, Stage};
@@ -25,6 +25,16 @@ const SOON: f64 = 2.0;
 const LONGEST_CLOSURE: f64 = 61.0;
 /// So many times in a row that a shape does not explain, and it is given up.
 const DOUBTFUL: u32 = 5;
+/// ... while the window goes on to open as it did: then all that was remembered is from after a change of the limit.
+const PATIENCE: u32 = 3;
+/// A limit does not fall to less than this part at once: the rest of what the window held went to others.
+const FALL: f64 = 10.0;
+/// What was admitted in less than this time in seconds measures nothing.
+const MEASURABLE: f64 = 10.0;
+/// It is known what a window held since it opened if that moment is known to so many seconds, and if it was open for more
+/// than this share of its length.
+const KNOWN: f64 = 0.3;
+const OPEN: f64 = 0.2;
 
 /// What a bucket admitted while it was empty.
 #[derive(Clone, Copy, Debug)]
@@ -124,6 +134,8 @@ impl Lane {
                 self.give_way(now);
             } else if let Some(passed) = passed {
                 self.emptied(now, passed);
+            } else if self.holds_what_was_sent() {
+                self.shut_for_a_moment(now, shut.since, self.refused_at.max(shut.told_until.min(ping)), ping);
             }
         }
         // A bucket that counts refusals gave all that it gained to them until the last.
@@ -161,11 +173,17 @@ impl Lane {
         self.regime_since = now;
     }
 
-    /// No window of a minute is closed for so long: refusals count against the limit as well. Then all that was
-    /// admitted since the lane was last open for the first time is what the limit gives.
+    /// No window of a minute is closed for so long: refusals count against the limit as well.
     fn start_over(&mut self, now: f64, ping: f64) {
-        let measured = self.admitted.max(self.unit) / (ping - self.open_since).max(MINUTE);
+        self.forget_window(now, ping, MINUTE);
+    }
+
+    /// It is no window of which anything is known. Then all that was admitted since the lane was last open for the first
+    /// time, or in so many seconds, is what the limit gives.
+    fn forget_window(&mut self, now: f64, ping: f64, least: f64) {
+        let measured = self.admitted.max(self.unit) / (ping - self.open_since).max(least);
         self.window = None;
+        self.unexplained = 0;
         self.explained.clear();
         self.regime_since = now;
         self.shut_before = Some(ping);
@@ -212,6 +230,9 @@ impl Lane {
             let held = self.slots.tally(self.used_up_at - length, self.used_up_at).sent;
             return held.max(self.unit) / length;
         }
+        if let Some(held) = self.held_since_opening(length) {
+            return held.max(self.unit) / length;
+        }
         let until = self.refused_at + SLOT;
         // Where requests are rare, the oldest that counted went out just a length before.
         let from = if self.spacing() > 2.0 * SLOT { self.refused_at - length } else { until - length };
@@ -224,22 +245,77 @@ impl Lane {
         (held.max(self.unit) / length).max(part)
     }
 
-    /// A window was used up by a request that was sent at `shut_at`, and opened again: goes on with what it held.
-    pub(super) fn used_up(&mut self, now: f64, shut_at: f64, refused_at: f64, opened_at: f64) {
-        let history = self.slots.history();
+    /// Whether a window holds just what this job sends: nothing is charged later or comes back, and no part of it is given
+    /// to other jobs that are heard of.
+    pub(super) fn holds_what_was_sent(&self) -> bool {
+        self.charged.is_none() && !self.refunded && !self.strangers.are_ruled_out
+    }
+
+    /// What was admitted in the window that was used up, in units, where it is known when it opened.
+    pub(super) fn held_since_opening(&self, length: f64) -> Option<f64> {
+        let window =
+            self.window.filter(|window| !window.guessed && window.length.total_cmp(&length).is_eq())?;
+        let is_exact = window.opening.is_some_and(|opening| opening.by - opening.after < KNOWN);
+        let opened_at = window.opens_at(self.used_up_at)? - length;
+        let is_known = is_exact
+            && self.holds_what_was_sent()
+            && self.used_up_at - opened_at > OPEN * length
+            && self.divided_at < opened_at;
+        is_known.then(|| self.slots.tally(opened_at, opened_at + length).admitted())
+    }
+
+    /// Remembers when the window was used up, by a request that was sent at `shut_at`.
+    fn note_used_up(&mut self, history: &History, shut_at: f64, refused_at: f64, opened_at: f64) {
         // Refusals do not arrive in the order in which they were sent.
         let soonest = shut_at - self.delay.until_known();
         self.used_up_at = history.first_refused(soonest, shut_at).unwrap_or(shut_at);
         let used_up = UsedUp { first_refused: self.used_up_at, last_refused: refused_at, opened_at };
-        self.explained.add(used_up, &history);
-        let known = self.window.filter(|window| !window.guessed).map(Window::shape);
+        self.explained.add(used_up, history);
+    }
+
+    /// Shut at an edge that was visited before, and open again at once. A bucket refuses evenly there, so it was the end of
+    /// a window: of one's own if it explains the last times, else of one that others use up as well.
+    fn shut_for_a_moment(&mut self, now: f64, shut_at: f64, refused_at: f64, opened_at: f64) {
+        let history = self.slots.history();
+        self.note_used_up(&history, shut_at, refused_at, opened_at);
+        match self.explained.shape(&history, self.unit, None, 3) {
+            Some(shape) => self.measure(now, shape, false, None),
+            None => self.look_for_others_at_end(now),
+        }
+    }
+
+    /// The shape that explains the last times. The known one is kept for a while if only what the window held is another:
+    /// the limit may have changed.
+    fn explain(&mut self, history: &History, known: Option<Shape>) -> Option<Shape> {
         let count = if known.is_some() { 3 } else { 2 };
-        let explanation = self.explained.shape(&history, self.unit, known, count);
+        let explanation = self.explained.shape(history, self.unit, known, count);
+        let kept = known.filter(|known| {
+            explanation != Some(*known) && self.contradicted < PATIENCE && self.explained.opens_like(*known)
+        });
+        self.contradicted = if kept.is_some() { self.contradicted + 1 } else { 0 };
+        kept.or(explanation)
+    }
+
+    /// A window was used up by a request that was sent at `shut_at`, and opened again: goes on with what it held.
+    pub(super) fn used_up(&mut self, now: f64, shut_at: f64, refused_at: f64, opened_at: f64) {
+        let history = self.slots.history();
+        self.note_used_up(&history, shut_at, refused_at, opened_at);
+        let known = self.window.filter(|window| !window.guessed).map(Window::shape);
+        let explanation = self.explain(&history, known);
         self.unexplained = if explanation.is_some() { 0 } else { self.unexplained + 1 };
         let known =
             known.filter(|known| self.unexplained < DOUBTFUL && known.can_be_shut_for(refused_at - shut_at));
         let (shape, guessed) = match explanation.or(known) {
             Some(shape) => (shape, false),
+            // Others use it up as well.
+            None if self.unexplained > 1
+                && self.holds_what_was_sent()
+                && opened_at - self.open_since < MINUTE
+                && self.explained.opened_while_full(self.unit) =>
+            {
+                self.forget_window(now, opened_at, MEASURABLE);
+                return;
+            }
             None if self.unexplained > 1 => (Shape { seconds: LONGEST, kind: Kind::Sliding }, false),
             None => (Shape { seconds: self.explained.quickest(self.unit), kind: Kind::Even }, true),
         };
@@ -262,7 +338,7 @@ impl Lane {
             return;
         }
         let length = shape.length();
-        let held = self.held_in(length, shape.kind.counted());
+        let held = self.held_in(length, shape.kind.counted()).max(self.rate / FALL);
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
         let since = same.map_or(now, |window| window.since);
         self.ceiling = Some(held);

@@ -98,7 +98,6 @@ impl Lane {
         if self.recent.refused_count() >= MANY
             && let Some(admitted) = self.recent.admitted_per_second(now)
         {
-            self.recent = Recent::default();
             return Some(self.overrun(now, admitted));
         }
         if !is_new {
@@ -219,6 +218,8 @@ impl Lane {
     fn overrun(&mut self, now: f64, admitted: f64) -> Turn {
         let before = self.rate;
         self.begin_round(now);
+        // What was sent too fast says nothing of the rate that follows, even where its refusals are still to come.
+        self.recent = Recent::default();
         self.stage = Stage::Riding;
         self.look_for_leavings(now, admitted);
         if self.is_among_strangers() {

@@ -29,6 +29,14 @@ const SLIDING: f64 = 10.0;
 /// Who probes a window uses it up itself, unless it gets less than this share of what it held, and so many requests less.
 const LESS: f64 = 0.97;
 const FEWER: f64 = 2.0;
+/// ... where it is known exactly what the window held.
+const LESS_EXACTLY: f64 = 0.99;
+const FEWER_EXACTLY: f64 = 1.2;
+/// Limits seldom rise by more than this share, and so many requests, and by less than that one. Who finds so much more was
+/// left it by others.
+const MORE: f64 = 1.02;
+const FURTHER: f64 = 2.0;
+const RISE: f64 = 1.25;
 /// The share of a step back.
 const STEP: f64 = 0.05;
 /// Growth per second at one request a minute, which falls with the root of the rate, and at most.
@@ -47,8 +55,9 @@ pub(super) struct Strangers {
     are_there: bool,
     /// How long their window seemed to be.
     length: f64,
-    /// When the window was last used up, and the last times that others did it.
+    /// When the window was last used up, whether by a probe of this job, and the last times that others did it.
     used_up_at: f64,
+    probed: bool,
     seen_at: [f64; TIMES],
     /// When this job last stepped back for them.
     gave_way_at: f64,
@@ -63,6 +72,7 @@ impl Default for Strangers {
             are_there: false,
             length: SHORT,
             used_up_at: never,
+            probed: false,
             seen_at: [never; TIMES],
             gave_way_at: never,
         }
@@ -76,18 +86,39 @@ impl Lane {
 
     /// The window is used up. If this job did not do it, somebody else did.
     pub(super) fn look_for_strangers(&mut self, now: f64) {
-        let passed = now - self.strangers.used_up_at;
-        self.strangers.used_up_at = now;
-        let known = self.window.filter(|window| !window.guessed && window.searching.is_none());
+        let passed = self.time_since_last(now);
+        let known = self.window.filter(|window| !window.guessed);
         let Some(window) = known.filter(|_| self.may_show_strangers()) else { return };
         let soon = match window.kind {
             Kind::Sliding => SLIDING,
             Kind::Even | Kind::Strict => LONGER * window.length + SOON,
         };
-        if passed < soon || self.has_probed(window) {
+        if passed < soon {
             return;
         }
-        self.see_strangers(now, window.length.max(SHORT));
+        let own = match window.searching {
+            Some(_) => !self.was_left_more(window),
+            None => self.has_used_up(window),
+        };
+        self.strangers.probed = own && window.probing.is_some();
+        if !own {
+            self.see_strangers(now, window.length.max(SHORT));
+        }
+    }
+
+    /// A window of which nothing is known ended before this job had done more than visit its edge.
+    pub(super) fn look_for_others_at_end(&mut self, now: f64) {
+        let passed = self.time_since_last(now);
+        if self.may_show_strangers() && passed > LONGER * SHORT + SOON {
+            self.see_strangers(now, SHORT);
+        }
+    }
+
+    /// Seconds from the last time that the window was used up to this one.
+    fn time_since_last(&mut self, now: f64) -> f64 {
+        let passed = self.used_up_at - self.strangers.used_up_at;
+        self.strangers.used_up_at = now;
+        passed
     }
 
     /// A round of refusals was read. Who has little of a window takes it for a bucket, which gives much less whenever others
@@ -99,7 +130,7 @@ impl Lane {
     }
 
     fn may_show_strangers(&self) -> bool {
-        self.charged.is_none() && !self.refunded && self.rate >= RARE * self.unit
+        self.holds_what_was_sent() && self.rate >= RARE * self.unit
     }
 
     /// Others use the window, which seems to be so long. After some times it is taken for certain.
@@ -113,15 +144,31 @@ impl Lane {
         }
     }
 
-    /// Whether a window was used up by a probe of this job, which got as much as before.
-    fn has_probed(&self, window: Window) -> bool {
+    /// Whether a window was used up by a probe of this job, which got as much as before; or right after a probe, which may
+    /// have measured it one request too large.
+    fn has_used_up(&self, window: Window) -> bool {
         let held = self.held_in(window.length, window.kind.counted());
-        window.probing.is_some() && held > LESS * window.held - FEWER * self.unit / window.length
+        let is_exact = self.held_since_opening(window.length).is_some();
+        let (share, fewer) = match window.probing {
+            Some(_) if is_exact => (LESS_EXACTLY, FEWER_EXACTLY),
+            Some(_) => (LESS, FEWER),
+            None if self.strangers.probed => (1.0, FEWER_EXACTLY),
+            None => return false,
+        };
+        held > share * window.held - fewer * self.unit / window.length
+    }
+
+    /// Whether a search found that the window holds somewhat more.
+    fn was_left_more(&self, window: Window) -> bool {
+        let held = self.held_in(window.length, window.kind.counted());
+        let least = MORE * window.held + FURTHER * self.unit / window.length;
+        (least..RISE * window.held).contains(&held)
     }
 
     /// Steps back from an edge that others met as well, once each time.
     pub(super) fn give_way(&mut self, now: f64) {
         self.window = None;
+        self.unexplained = 0;
         self.explained.clear();
         if now - self.strangers.gave_way_at < SOON {
             return;

@@ -1,0 +1,38 @@
+//! Draws in which a limit that changed was once found again much too late, each for another reason.
+
+use penstock_scenarios::{Case, Figure, Rule, named};
+use penstock_simulator::Enforcement;
+
+/// The limit is found again in the time that the scenario allows, after it fell and after it rose.
+fn is_found_again(name: &str, enforcement: Enforcement, seed: u64) {
+    let scenario = named(name).expect("it comes with the program").expect("it can be read");
+    let judged = [scenario.judge(Rule::Adaptive, Case { enforcement, seed })];
+    for held in scenario.held(Rule::Adaptive, &judged) {
+        let is_settling = matches!(held.figure, Figure::SettledAfterCut | Figure::SettledAfterRaise);
+        assert!(
+            held.holds || !is_settling,
+            "{name}, {enforcement:?}, seed {seed}: {} is {:?}",
+            held.figure,
+            held.values
+        );
+    }
+}
+
+/// Requests that went out before a step back were refused after it, which looked as if everything were.
+#[test]
+fn late_refusals_do_not_shut_a_bucket_that_was_measured() {
+    is_found_again("steps-3500", Enforcement::SecondBucket, 3);
+}
+
+/// A window that held less than before was taken for one of another length.
+#[test]
+fn a_window_keeps_its_length_when_its_limit_changes() {
+    is_found_again("steps-10000", Enforcement::FixedTenSeconds, 4);
+    is_found_again("steps-10000", Enforcement::FixedMinute, 4);
+}
+
+/// One closure, which began as a lone refusal, counted twice as one that others had caused.
+#[test]
+fn a_limit_that_fell_is_no_sign_of_others() {
+    is_found_again("steps-500", Enforcement::SlidingMinute, 2);
+}
