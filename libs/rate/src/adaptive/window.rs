@@ -25,6 +25,8 @@ pub(super) struct Window {
     pub(super) probing: Option<f64>,
     /// Since when it is known to hold more.
     pub(super) searching: Option<f64>,
+    /// The opening until which it was judged whether it holds more.
+    pub(super) judged_until: f64,
 }
 
 /// The moment of an opening: after the last refusal and by the first admission.
@@ -45,6 +47,11 @@ impl Window {
         let at = if by - after > EXACT { f64::midpoint(after, by) } else { by };
         let passed = ((now - at) / self.length).floor() + 1.0;
         Some(at + passed * self.length)
+    }
+
+    /// When it opened last, as far as that is known.
+    pub(super) fn opened_at(self, now: f64) -> Option<f64> {
+        Some(self.opens_at(now)? - self.length)
     }
 }
 

@@ -146,19 +146,11 @@ impl Lane {
         }
     }
 
-    /// What was admitted in the last window that is over, where it is known when windows open: the halves of two that follow
-    /// each other may hold more than one can.
-    fn last_whole_window(&self, now: f64) -> Option<f64> {
-        let window = self.window.filter(|_| self.holds_what_was_sent())?;
-        let opened_at = window.opens_at(now)? - window.length;
-        Some(self.slots.tally(opened_at - window.length, opened_at).admitted())
-    }
-
     /// Begins to probe a window when it is time, and to search when it holds more than it did.
     fn look_for_more(&mut self, now: f64) {
         let Some(Window { held, .. }) = self.window else { return };
         let period = self.period().max(self.recovery(held) / USED_UP_SHARE);
-        let whole = self.last_whole_window(now);
+        let is_exact = self.holds_what_was_sent();
         let Some(window) = &mut self.window else { return };
         // A window that opens at even intervals is used up at its end only, so a whole one is probed.
         let (hold, probe) = if window.kind.slides() {
@@ -170,8 +162,15 @@ impl Lane {
         match window.probing {
             None if clean > hold => window.probing = Some(now),
             Some(since) if window.searching.is_none() && now > since + probe => {
-                let recent = || self.slots.within(now, window.length, window.kind.counted()).0;
-                let used = whole.unwrap_or_else(recent);
+                let used = match window.opened_at(now).filter(|_| is_exact) {
+                    Some(opened_at) if opened_at <= window.judged_until => return,
+                    // The halves of two windows that follow each other may hold more than one can.
+                    Some(opened_at) => {
+                        window.judged_until = opened_at;
+                        self.slots.tally(opened_at - window.length, opened_at).admitted()
+                    }
+                    None => self.slots.within(now, window.length, window.kind.counted()).0,
+                };
                 let proof = if window.kind.slides() { SLIDING_PROOF } else { PROOF };
                 if used >= proof * window.held * window.length + self.unit {
                     window.searching = Some(now);

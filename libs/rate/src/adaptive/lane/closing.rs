@@ -256,7 +256,7 @@ impl Lane {
         let window =
             self.window.filter(|window| !window.guessed && window.length.total_cmp(&length).is_eq())?;
         let is_exact = window.opening.is_some_and(|opening| opening.by - opening.after < KNOWN);
-        let opened_at = window.opens_at(self.used_up_at)? - length;
+        let opened_at = window.opened_at(self.used_up_at)?;
         let is_known = is_exact
             && self.holds_what_was_sent()
             && self.used_up_at - opened_at > OPEN * length
@@ -351,6 +351,7 @@ impl Lane {
             opening,
             probing: None,
             searching: None,
+            judged_until: f64::NEG_INFINITY,
         });
         let part = if guessed { 1.0 } else { HELD - self.scatter(length) };
         self.set_rate(now, part * held);
