@@ -282,12 +282,17 @@ impl Lane {
     /// When the window has room for another request.
     fn room_at(&mut self, now: f64) -> f64 {
         if let Some((length, room)) = self.stated_room() {
-            let (used, next) = self.slots.within(now, length, Counted::Admitted);
-            return if used <= room { now } else { next };
+            return self.slots.some_room_at(now, length, Counted::Admitted, room);
         }
         let Some(window) = self.window.filter(|window| !window.guessed) else { return now };
-        let (used, next) = self.slots.within(now, window.length, window.kind.counted());
-        if used + self.unit / 2.0 <= self.rate * window.length { now } else { next }
+        let most = self.rate * window.length - self.unit / 2.0;
+        match window.kind.counted() {
+            // Each refusal is one more that must grow too old.
+            Counted::All if window.holds_few(self.unit) => {
+                self.slots.room_at(now, window.length, Counted::All, most)
+            }
+            counted => self.slots.some_room_at(now, window.length, counted, most),
+        }
     }
 
     /// The length of the windows that the provider states, and what may be used in one for another request to find room.
@@ -308,7 +313,7 @@ impl Lane {
         let Some(window) = self.window else {
             return if self.missed > 0.0 { MAKE_UP * self.rate } else { self.rate };
         };
-        let (used, _) = self.slots.within(now, window.length, window.kind.counted());
+        let used = self.slots.within(now, window.length, window.kind.counted());
         let behind = 1.0 - used / (self.rate * window.length);
         if self.charged.is_some() {
             // What was missed comes back as a gap a window later. Caught up with evenly, it fades.

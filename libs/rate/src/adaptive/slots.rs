@@ -128,8 +128,8 @@ impl Slots {
         self.change(at, |slot| slot.sent += narrow(units));
     }
 
-    /// What counts of the last `window` seconds, and when the next of it will be older than that.
-    pub(super) fn within(&mut self, now: f64, window: f64, counted: Counted) -> (f64, f64) {
+    /// What counts of the last `window` seconds.
+    pub(super) fn within(&mut self, now: f64, window: f64, counted: Counted) -> f64 {
         self.advance(number(now));
         let first = number(now - window).max(self.newest.saturating_sub(SLOTS as u64 - 1));
         if first < self.within_from || self.newest - self.within_from >= SLOTS as u64 {
@@ -141,8 +141,35 @@ impl Slots {
             self.within.remove(slot);
             self.within_from += 1;
         }
+        self.within.counted(counted)
+    }
+
+    /// When so much of what counts of the last `window` seconds has grown too old that no more than `most` is left.
+    pub(super) fn room_at(&mut self, now: f64, window: f64, counted: Counted, most: f64) -> f64 {
+        let mut used = self.within(now, window, counted);
+        let mut at = now;
+        for number in self.within_from..=self.newest {
+            if used <= most {
+                break;
+            }
+            let slot = self.ring[index(number)];
+            if slot.sent > 0.0 {
+                let mut tally = Tally::default();
+                tally.add(slot);
+                used -= tally.counted(counted);
+                at = end(number) + window;
+            }
+        }
+        at
+    }
+
+    /// When the next of what was sent in the last `window` seconds has grown too old, if more than `most` counts.
+    pub(super) fn some_room_at(&mut self, now: f64, window: f64, counted: Counted, most: f64) -> f64 {
+        if self.within(now, window, counted) <= most {
+            return now;
+        }
         let next = (self.within_from..=self.newest).find(|number| self.ring[index(*number)].sent > 0.0);
-        (self.within.counted(counted), next.map_or(now, |number| end(number) + window))
+        next.map_or(now, |number| end(number) + window)
     }
 
     /// Something that was sent then turned out to weigh this much more, or less.
@@ -300,18 +327,18 @@ mod tests {
     fn a_history_in_another_unit_is_summed_up_in_that_unit() {
         let mut slots = Slots::new();
         (0..10).for_each(|second| slots.sent(f64::from(second), 1.0));
-        assert!((slots.within(10.0, 60.0, Counted::Admitted).0 - 10.0).abs() < 1e-9);
-        assert!((slots.scaled(300.0).within(10.0, 60.0, Counted::Admitted).0 - 3_000.0).abs() < 1e-3);
+        assert!((slots.within(10.0, 60.0, Counted::Admitted) - 10.0).abs() < 1e-9);
+        assert!((slots.scaled(300.0).within(10.0, 60.0, Counted::Admitted) - 3_000.0).abs() < 1e-3);
     }
 
     #[test]
     fn a_part_of_a_history_is_a_part_of_what_is_within_a_window() {
         let mut slots = Slots::even(100.0, 8.0);
-        assert!((slots.within(100.0, 10.0, Counted::Admitted).0 - 80.0).abs() < 1.0);
+        assert!((slots.within(100.0, 10.0, Counted::Admitted) - 80.0).abs() < 1.0);
         slots.scale(0.25);
-        assert!((slots.within(100.0, 10.0, Counted::Admitted).0 - 20.0).abs() < 0.25);
+        assert!((slots.within(100.0, 10.0, Counted::Admitted) - 20.0).abs() < 0.25);
         slots.sent(101.0, 3.0);
-        assert!((slots.within(109.0, 10.0, Counted::Admitted).0 - 5.0).abs() < 0.25);
+        assert!((slots.within(109.0, 10.0, Counted::Admitted) - 5.0).abs() < 0.25);
     }
 
     #[test]
@@ -321,10 +348,10 @@ mod tests {
         slots.correct(1.0, -8.0);
         slots.sent(2.0, 3.0);
         assert!(
-            (slots.within(3.0, 10.0, Counted::Admitted).0 - 3.0).abs() < 1e-9,
+            (slots.within(3.0, 10.0, Counted::Admitted) - 3.0).abs() < 1e-9,
             "nothing weighs less than nothing"
         );
-        assert!(slots.within(13.0, 10.0, Counted::Admitted).0.abs() < 1e-9);
+        assert!(slots.within(13.0, 10.0, Counted::Admitted).abs() < 1e-9);
     }
 
     #[test]
@@ -337,12 +364,24 @@ mod tests {
     }
 
     #[test]
+    fn a_window_in_which_refusals_count_has_room_when_as_many_have_grown_too_old() {
+        let mut slots = Slots::new();
+        (0..10).for_each(|second| slots.sent(f64::from(second), 1.0));
+        slots.refused(9.0, 1.0);
+        let room_at = |slots: &mut Slots, counted, most| slots.room_at(9.5, 20.0, counted, most);
+        assert!((room_at(&mut slots, Counted::All, 10.0) - 9.5).abs() < 1e-9, "there is room");
+        assert!((room_at(&mut slots, Counted::All, 9.0) - 20.0).abs() < 2.0 * SLOT);
+        assert!((room_at(&mut slots, Counted::All, 6.5) - 23.0).abs() < 2.0 * SLOT);
+        assert!((slots.some_room_at(9.5, 20.0, Counted::All, 6.5) - 20.0).abs() < 2.0 * SLOT);
+    }
+
+    #[test]
     fn what_was_refused_counts_if_it_is_to() {
         let mut slots = Slots::new();
         (0..100).for_each(|second| slots.sent(f64::from(second), 1.0));
         (50..60).for_each(|second| slots.refused(f64::from(second), 1.0));
-        assert!((slots.within(99.0, 59.5, Counted::Admitted).0 - 50.0).abs() < 1e-9);
-        assert!((slots.within(99.0, 59.5, Counted::All).0 - 60.0).abs() < 1e-9);
+        assert!((slots.within(99.0, 59.5, Counted::Admitted) - 50.0).abs() < 1e-9);
+        assert!((slots.within(99.0, 59.5, Counted::All) - 60.0).abs() < 1e-9);
         let history = slots.history();
         assert!((history.first_refused(40.0, 99.0).unwrap() - 50.0).abs() < 1e-9);
         assert_eq!(history.first_refused(60.5, 99.0), None);

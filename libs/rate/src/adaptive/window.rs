@@ -6,6 +6,8 @@ use super::shape::{Kind, Shape};
 pub(super) const MINUTE: f64 = 60.0;
 /// It is well known when a window opens if it is to this many seconds.
 const EXACT: f64 = 0.1;
+/// Of more requests than this, one makes less of a difference than chance does.
+const FEW: f64 = 100.0;
 
 /// A window as it was last seen used up.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,11 @@ pub(super) struct Opening {
 impl Window {
     pub(super) fn shape(self) -> Shape {
         Shape::of(self.length, self.kind)
+    }
+
+    /// It holds so few requests, of `unit` each, that a single one makes a difference.
+    pub(super) fn holds_few(self, unit: f64) -> bool {
+        self.held * self.length < FEW * unit
     }
 
     /// When it will open next, as far as that is known: in the middle of what is possible, to know it better.

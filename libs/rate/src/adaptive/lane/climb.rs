@@ -30,13 +30,19 @@ struct Search {
 
 const SEARCH: Search = Search { first: 0.002, doubling: 8.0, most: 0.07 };
 const WINDOW_SEARCH: Search = Search { first: 0.005, doubling: 5.0, most: 0.05 };
-/// Growth per second of a window's probe, and by how much it goes beyond what the window held.
+/// Growth per second of a window's probe, and by what share and how many requests it goes beyond what the window held. One
+/// that holds little gets there in so many seconds, unless it slides, where each probe ends with something refused.
 const PROBE: f64 = 0.002;
 const BEYOND: f64 = 1.02;
-/// What must have been admitted beyond what a window held to prove that it holds more.
+const FURTHER: f64 = 1.5;
+const PROBE_IN: f64 = 20.0;
+/// By what share more must have been admitted than a window held to prove that it holds more, also where it slides, where
+/// more is refused at once ...
 const PROOF: f64 = 1.01;
-/// ... and where it slides, where more is refused at once.
 const SLIDING_PROOF: f64 = 1.002;
+/// ... and by how many requests: one, as exactly as it is counted, or two where it is not known when a window begins.
+const ONE_MORE: f64 = 0.5;
+const HALVES: f64 = 1.0;
 /// How long a sliding window is held, and is probed, at least and at most, in seconds.
 const SLIDING_HOLD: f64 = 20.0;
 const SLIDING_PROBE: f64 = 15.0;
@@ -137,10 +143,11 @@ impl Lane {
             WINDOW_SEARCH.growth(now - since)
         } else if self.rate < 0.98 * window.held {
             RETURN
-        } else if window.probing.is_some()
-            && self.rate < BEYOND * window.held + 1.5 * self.unit / window.length
-        {
-            PROBE
+        } else if window.probing.is_some() {
+            let most = BEYOND * window.held + FURTHER * self.unit / window.length;
+            let in_time =
+                if window.kind.slides() { 0.0 } else { (most - window.held) / (PROBE_IN * self.rate) };
+            if self.rate < most { PROBE.max(in_time) } else { 0.0 }
         } else {
             0.0
         }
@@ -162,17 +169,20 @@ impl Lane {
         match window.probing {
             None if clean > hold => window.probing = Some(now),
             Some(since) if window.searching.is_none() && now > since + probe => {
-                let used = match window.opened_at(now).filter(|_| is_exact) {
+                let whole = window.opened_at(now).filter(|_| is_exact);
+                let used = match whole {
                     Some(opened_at) if opened_at <= window.judged_until => return,
-                    // The halves of two windows that follow each other may hold more than one can.
                     Some(opened_at) => {
                         window.judged_until = opened_at;
                         self.slots.tally(opened_at - window.length, opened_at).admitted()
                     }
-                    None => self.slots.within(now, window.length, window.kind.counted()).0,
+                    None => self.slots.within(now, window.length, window.kind.counted()),
                 };
                 let proof = if window.kind.slides() { SLIDING_PROOF } else { PROOF };
-                if used >= proof * window.held * window.length + self.unit {
+                // The halves of two windows that follow each other may hold more than one can.
+                let exact = whole.is_some() || (window.kind.slides() && window.holds_few(self.unit));
+                let more = if exact { ONE_MORE } else { HALVES };
+                if used >= proof * window.held * window.length + more * self.unit {
                     window.searching = Some(now);
                 }
             }

@@ -98,6 +98,7 @@ impl Lane {
         if self.recent.refused_count() >= MANY
             && let Some(admitted) = self.recent.admitted_per_second(now)
         {
+            self.recent = Recent::default();
             return Some(self.overrun(now, admitted));
         }
         if !is_new {
@@ -218,8 +219,11 @@ impl Lane {
     fn overrun(&mut self, now: f64, admitted: f64) -> Turn {
         let before = self.rate;
         self.begin_round(now);
-        // What was sent too fast says nothing of the rate that follows, even where its refusals are still to come.
-        self.recent = Recent::default();
+        // What was sent too fast says nothing of the rate that follows, even where its refusals are still to come. That
+        // tokens come back does not depend on the rate.
+        if !self.refunded {
+            self.recent = Recent::default();
+        }
         self.stage = Stage::Riding;
         self.look_for_leavings(now, admitted);
         if self.is_among_strangers() {
