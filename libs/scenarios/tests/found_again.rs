@@ -36,3 +36,9 @@ fn a_window_keeps_its_length_when_its_limit_changes() {
 fn a_limit_that_fell_is_no_sign_of_others() {
     is_found_again("steps-500", Enforcement::SlidingMinute, 2);
 }
+
+/// A search used up what the bucket had saved, and what it gave from then on looked like what others had left.
+#[test]
+fn a_bucket_that_gives_what_it_gave_before_is_shared_with_nobody() {
+    is_found_again("steps-3500", Enforcement::MinuteBucket, 12);
+}

@@ -150,6 +150,7 @@ impl Lane {
     pub(super) fn begin_round(&mut self, now: f64) {
         if matches!(self.stage, Stage::Starting | Stage::Riding) {
             self.strangers.edge = self.rate;
+            self.strangers.known = self.ceiling.filter(|_| self.window.is_none() && self.is_searching(now));
         }
         self.per_round = (self.per_round + (self.in_round.min(1_000.0) - self.per_round) / 4.0).max(1.0);
         self.in_round = 0.0;

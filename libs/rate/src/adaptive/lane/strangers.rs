@@ -21,6 +21,8 @@ const WITHIN: f64 = 1_200.0;
 const RARE: f64 = 0.5;
 /// Who was refused nothing on the way to a rate, and is admitted less than this share of it there, gets what others leave.
 const LEFT: f64 = 0.8;
+/// ... unless that is what was measured before, to this share.
+const SAME: f64 = 0.05;
 /// What is used up soon after the last time may have been measured too large then, or hold what was refused: for so many
 /// times its length and seconds, or for so many seconds where it slides and refusals do not count.
 const LONGER: f64 = 1.2;
@@ -52,6 +54,8 @@ pub(super) struct Strangers {
     pub(super) are_ruled_out: bool,
     /// The rate at which the edge was met last.
     pub(super) edge: f64,
+    /// What was taken for the limit before, if the edge was met by a search.
+    pub(super) known: Option<f64>,
     are_there: bool,
     /// How long their window seemed to be.
     length: f64,
@@ -69,6 +73,7 @@ impl Default for Strangers {
         Self {
             are_ruled_out: false,
             edge: 0.0,
+            known: None,
             are_there: false,
             length: SHORT,
             used_up_at: never,
@@ -124,7 +129,13 @@ impl Lane {
     /// A round of refusals was read. Who has little of a window takes it for a bucket, which gives much less whenever others
     /// use it up than shortly before.
     pub(super) fn look_for_leavings(&mut self, now: f64, admitted: f64) {
-        if self.window.is_none() && self.may_show_strangers() && admitted < LEFT * self.strangers.edge {
+        // A search uses up what a bucket has saved, which then gives what it gave before.
+        let is_same = self.strangers.known.is_some_and(|known| (admitted / known - 1.0).abs() < SAME);
+        if self.window.is_none()
+            && self.may_show_strangers()
+            && !is_same
+            && admitted < LEFT * self.strangers.edge
+        {
             self.see_strangers(now, SHORT);
         }
     }
