@@ -79,15 +79,19 @@ impl Gate {
         let _ = held.release.send(());
     }
 
-    /// The fault that a call is to meet; counts reads.
+    /// The fault that a write is to meet.
     pub(crate) fn fault(&self, call: &Call<'_>) -> Option<Fault> {
-        let mut seen = self.seen();
         if matches!(call.action, Action::Read | Action::List) {
-            *seen.reads.entry(call.object.to_owned()).or_default() += 1;
-            self.changed.notify_all();
             return None;
         }
+        let seen = self.seen();
         seen.armed.as_ref().filter(|(object, _)| object == call.object).map(|(_, fault)| *fault)
+    }
+
+    /// An object was read.
+    pub(crate) fn has_read(&self, object: &str) {
+        *self.seen().reads.entry(object.to_owned()).or_default() += 1;
+        self.changed.notify_all();
     }
 
     /// The run is over.

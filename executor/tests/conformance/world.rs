@@ -105,7 +105,11 @@ impl World {
             let object = object.to_string();
             kept.lock().unwrap_or_else(PoisonError::into_inner).push(Kept { process, object, write });
         };
-        let store = FaultyStore::new(self.store.clone(), move |call| planner.fault(call)).keeping(keep);
+        // Another run may write as soon as a read is taken for made.
+        let reader = Arc::clone(&gate);
+        let store = FaultyStore::new(self.store.clone(), move |call| planner.fault(call))
+            .keeping(keep)
+            .watching(move |object| reader.has_read(object));
         let job = Job {
             provider: Some(
                 provider::Provider::connect(&self.canonical, &spec.provider, REQUEST, 16).unwrap(),

@@ -55,12 +55,14 @@ pub struct Call<'a> {
 
 type Plan = Box<dyn Fn(&Call<'_>) -> Option<Fault> + Send + Sync>;
 type Keeper = Box<dyn Fn(Write) + Send + Sync>;
+type Watcher = Box<dyn Fn(&str) + Send + Sync>;
 
 /// A store whose calls go wrong by a plan.
 pub struct FaultyStore<S> {
     inner: S,
     plan: Plan,
     keep: Keeper,
+    watch: Watcher,
     compose_limit: Option<usize>,
     calls: AtomicU64,
     late: Mutex<Vec<LateWrite>>,
@@ -115,13 +117,20 @@ impl<S: Store> FaultyStore<S> {
     pub fn new(inner: S, plan: impl Fn(&Call<'_>) -> Option<Fault> + Send + Sync + 'static) -> Self {
         let (calls, late) = (AtomicU64::new(0), Mutex::default());
         let compose_limit = inner.compose_limit();
-        Self { inner, plan: Box::new(plan), keep: Box::new(drop), compose_limit, calls, late }
+        let (plan, keep, watch) = (Box::new(plan), Box::new(drop), Box::new(|_: &str| {}));
+        Self { inner, plan, keep, watch, compose_limit, calls, late }
     }
 
     /// Gives writes that meet [`Fault::Kept`] to `keep`.
     #[must_use]
     pub fn keeping(self, keep: impl Fn(Write) + Send + Sync + 'static) -> Self {
         Self { keep: Box::new(keep), ..self }
+    }
+
+    /// Tells `watch` of each object that was looked at, and each prefix that was listed, once the store has answered.
+    #[must_use]
+    pub fn watching(self, watch: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { watch: Box::new(watch), ..self }
     }
 
     /// Says that one compose call takes at most so many sources, as some stores do.
@@ -165,11 +174,19 @@ impl<S: Store> FaultyStore<S> {
         (number, (self.plan)(&Call { number, action, object }))
     }
 
-    async fn before_read(&self, action: Action, object: &str) -> Result<()> {
-        match self.next_call(action, object).await {
-            (_, None) => Ok(()),
-            (_, Some(fault)) => Err(injected(fault, action, object)),
-        }
+    async fn read<T>(
+        &self,
+        action: Action,
+        object: &str,
+        read: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let (_, fault) = self.next_call(action, object).await;
+        let answer = match fault {
+            None => read.await,
+            Some(fault) => Err(injected(fault, action, object)),
+        };
+        (self.watch)(object);
+        answer
     }
 
     /// The metadata is `None` for a deletion.
@@ -262,13 +279,11 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     async fn head(&self, name: &ObjectName) -> Result<Option<ObjectMeta>> {
-        self.before_read(Action::Read, name.as_str()).await?;
-        self.inner.head(name).await
+        self.read(Action::Read, name.as_str(), self.inner.head(name)).await
     }
 
     async fn get(&self, name: &ObjectName, limit_bytes: u64) -> Result<Option<(ObjectMeta, Bytes)>> {
-        self.before_read(Action::Read, name.as_str()).await?;
-        self.inner.get(name, limit_bytes).await
+        self.read(Action::Read, name.as_str(), self.inner.get(name, limit_bytes)).await
     }
 
     async fn read_range(
@@ -277,8 +292,7 @@ impl<S: Store> Store for FaultyStore<S> {
         generation: &Generation,
         range: Range<u64>,
     ) -> Result<Bytes> {
-        self.before_read(Action::Read, name.as_str()).await?;
-        self.inner.read_range(name, generation, range).await
+        self.read(Action::Read, name.as_str(), self.inner.read_range(name, generation, range)).await
     }
 
     async fn create(&self, name: &ObjectName, content: Bytes) -> Result<ObjectMeta> {
@@ -312,8 +326,7 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 
     async fn list(&self, prefix: &str, start_after: Option<&str>) -> Result<Page> {
-        self.before_read(Action::List, prefix).await?;
-        self.inner.list(prefix, start_after).await
+        self.read(Action::List, prefix, self.inner.list(prefix, start_after)).await
     }
 
     /// No call of its own: what comes of it shows in the compose.
@@ -382,6 +395,18 @@ mod tests {
         assert_eq!(store.head(&name()).await.unwrap(), None);
         received.recv().unwrap().apply(store.inner()).await.unwrap();
         assert!(store.head(&name()).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_watcher_hears_of_a_read_once_it_was_made() {
+        let (read, reads) = std::sync::mpsc::channel();
+        let store = FaultyStore::new(MemoryStore::new(), |_| None)
+            .watching(move |object| read.send(object.to_owned()).unwrap());
+        let name = name();
+        let reading = store.head(&name);
+        assert!(reads.try_recv().is_err());
+        reading.await.unwrap();
+        assert_eq!(reads.try_recv().unwrap(), "state.json");
     }
 
     #[test]
