@@ -16,6 +16,14 @@ pub(crate) enum BenchError {
         /// What the system says.
         source: io::Error,
     },
+    /// Another measurement works there.
+    #[error(
+        "measure in {folder}: another measurement does; let it end, or choose another place with --folder"
+    )]
+    Taken {
+        /// Which one.
+        folder: PathBuf,
+    },
     /// A program cannot be started.
     #[error(
         "start `{command}`: {source}; `make bench` builds and installs what is needed, `make cluster-up` the programs of Kubernetes"

@@ -1,7 +1,9 @@
 //! The folder in which rows work: inputs that they share, outputs that they throw away, and the size of it all.
 
 use std::{
-    env, fs, io,
+    env,
+    fs::{self, File, TryLockError},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -80,6 +82,8 @@ impl Sizes {
 #[derive(Debug)]
 pub(crate) struct Workplace {
     folder: PathBuf,
+    /// The folder around it, locked for as long as this measurement works there.
+    _claim: File,
     pub(crate) penstock: PathBuf,
     pub(crate) operator: PathBuf,
     /// Where the programs of Kubernetes are.
@@ -92,15 +96,17 @@ pub(crate) struct Workplace {
 }
 
 impl Workplace {
-    /// Makes the folder, empty.
+    /// Makes the folder, empty, unless another measurement works there.
     pub(crate) fn new(arguments: &RowsArguments) -> Result<Self, BenchError> {
         let own = env::current_exe()?;
         let penstock = arguments.penstock.clone().unwrap_or_else(|| own.with_file_name("penstock"));
         let operator = arguments.operator.clone().unwrap_or_else(|| own.with_file_name("penstock-operator"));
         let mut sizes = if arguments.quick { Sizes::QUICK } else { Sizes::FULL };
         sizes.memory_lines = arguments.lines.unwrap_or(sizes.memory_lines);
+        let around = std::path::absolute(&arguments.folder)?;
         let place = Self {
-            folder: std::path::absolute(&arguments.folder)?.join(FOLDER),
+            folder: around.join(FOLDER),
+            _claim: claim(&around)?,
             penstock,
             operator,
             kubernetes: std::path::absolute(&arguments.kubernetes)?,
@@ -169,9 +175,39 @@ impl Workplace {
     }
 }
 
+/// Locks a folder. The lock ends with the process, however that ends.
+fn claim(folder: &Path) -> Result<File, BenchError> {
+    let failed = |source| BenchError::File { path: folder.to_owned(), source };
+    fs::create_dir_all(folder).map_err(failed)?;
+    let claim = File::open(folder).map_err(failed)?;
+    match claim.try_lock() {
+        Ok(()) => Ok(claim),
+        Err(TryLockError::WouldBlock) => Err(BenchError::Taken { folder: folder.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
 impl Drop for Workplace {
     fn drop(&mut self) {
         // What is left behind is emptied by the next measurement.
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_measurements_do_not_work_in_one_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = claim(folder.path()).unwrap();
+        let second = claim(folder.path()).unwrap_err();
+        assert!(
+            matches!(&second, BenchError::Taken { .. }) && second.to_string().contains("--folder"),
+            "{second}"
+        );
+        drop(first);
+        claim(folder.path()).unwrap();
     }
 }
