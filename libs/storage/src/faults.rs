@@ -399,14 +399,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_hears_of_a_read_once_it_was_made() {
-        let (read, reads) = std::sync::mpsc::channel();
-        let store = FaultyStore::new(MemoryStore::new(), |_| None)
-            .watching(move |object| read.send(object.to_owned()).unwrap());
-        let name = name();
-        let reading = store.head(&name);
-        assert!(reads.try_recv().is_err());
-        reading.await.unwrap();
-        assert_eq!(reads.try_recv().unwrap(), "state.json");
+        let (made, order) = std::sync::mpsc::channel();
+        let told = made.clone();
+        let within = FaultyStore::new(MemoryStore::new(), |_| None)
+            .watching(move |object| made.send(format!("{object} was read")).unwrap());
+        let store = FaultyStore::new(within, |_| None)
+            .watching(move |object| told.send(format!("{object} was told")).unwrap());
+        store.head(&name()).await.unwrap();
+        drop(store);
+        assert_eq!(order.iter().collect::<Vec<_>>(), ["state.json was read", "state.json was told"]);
     }
 
     #[test]

@@ -287,7 +287,7 @@ impl Lane {
         let Some(window) = self.window.filter(|window| !window.guessed) else { return now };
         let most = self.rate * window.length - self.unit / 2.0;
         match window.kind.counted() {
-            // Each refusal is one more that must grow too old.
+            // Each refusal is one more that must grow too old, which counts where few are held.
             Counted::All if window.holds_few(self.unit) => {
                 self.slots.room_at(now, window.length, Counted::All, most)
             }

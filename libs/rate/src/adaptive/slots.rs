@@ -163,7 +163,9 @@ impl Slots {
         at
     }
 
-    /// When the next of what was sent in the last `window` seconds has grown too old, if more than `most` counts.
+    /// When the next of what was sent in the last `window` seconds has grown too old, if more than `most` counts: so what is
+    /// too much goes bit by bit. Waiting for all of it found a raise of a fixed minute at 10,000 a minute after 99 s on
+    /// average instead of 69.
     pub(super) fn some_room_at(&mut self, now: f64, window: f64, counted: Counted, most: f64) -> f64 {
         if self.within(now, window, counted) <= most {
             return now;
