@@ -74,6 +74,7 @@ pub async fn up(layout: &Layout) -> Result<(), ClusterError> {
     certificates::make(layout)?;
     let names = control_plane::CLIENTS.into_iter().chain(NODES.map(|node| node.name));
     kubeconfig::write(layout, &names.collect::<Vec<_>>())?;
+    requirements::check_room(&layout.state(""))?;
     control_plane::start_server(layout)?;
     for node in NODES {
         node::start_containerd(layout, node).await?;

@@ -191,12 +191,13 @@ fn kubelet_settings(layout: &Layout, node: Node) -> String {
         "clusterDNS": [NAME_SERVER],
         "clusterDomain": DOMAIN,
         "failSwapOn": false,
-        // The disk is the machine's, and its owner decides how full it may be.
+        // The disk is the machine's, and its owner decides how full it may be. No share of it: a hundredth of a large disk
+        // is more than a whole run of the suite takes.
         "evictionHard": {
             "memory.available": "50Mi",
-            "nodefs.available": "1%",
+            "nodefs.available": "100Mi",
             "nodefs.inodesFree": "1%",
-            "imagefs.available": "1%",
+            "imagefs.available": "100Mi",
             "imagefs.inodesFree": "1%",
         },
         // Nothing could be pulled again.

@@ -6,6 +6,7 @@
 //! | `place` | the cluster and the namespace of a scenario |
 //! | `doubles` | provider and bucket of a scenario: started, filled, read |
 //! | `witness` | what must hold after each of them, seen from outside |
+//! | `aftermath` | what the cluster shows of one that failed |
 //! | `shared` | several BatchJobs in one namespace, with one operator |
 //! | `helm` | the operator of a namespace, installed with the chart |
 //! | `chart` | the chart: what it renders, installed beside a long job, upgraded under one |
@@ -26,6 +27,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a scenario fails by panicking")]
 
+mod aftermath;
 mod batch_jobs;
 mod budget;
 mod chart;
@@ -109,6 +111,7 @@ impl Suite {
                 let failure =
                     format!("{name}: FAILED; look at it in the namespace {name}: {}", reason(error));
                 println!("{failure}");
+                println!("{}", aftermath::of(&self.cluster, name).await);
                 self.failed.push(failure);
             }
         }
@@ -136,6 +139,8 @@ fn reason(error: JoinError) -> String {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    // Without the way there: of a run in CI the last lines are kept, and they are to be the scenarios'.
+    std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
     let Arguments { run, measure, wanted } = Arguments::parse();
     if !run {
         println!("the scenarios need a cluster: `make e2e` runs them");
