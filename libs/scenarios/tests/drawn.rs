@@ -34,6 +34,16 @@ fn buckets_that_count_what_they_refuse_are_measured_between_two_closures() {
     }
 }
 
+/// What a sliding window lets through while it is full is what was sent a length of it before. Taken for its limit, it was
+/// left and met again each half minute, or not met for minutes.
+#[test]
+fn what_was_admitted_from_one_overrun_to_the_next_is_the_least_that_a_limit_is() {
+    for seed in [217, 256] {
+        let survey = Survey::of(Rule::Adaptive, seed..seed + 1, false);
+        assert!(survey.percentile(1) >= 0.965, "{:?}", survey.utilisations);
+    }
+}
+
 /// Right after a cut, a request that was taken for admitted is refused late at this one.
 #[test]
 fn a_late_refusal_leaves_nothing_measured_from_too_little() {

@@ -42,3 +42,35 @@ fn a_limit_that_fell_is_no_sign_of_others() {
 fn a_bucket_that_gives_what_it_gave_before_is_shared_with_nobody() {
     is_found_again("steps-3500", Enforcement::MinuteBucket, 12);
 }
+
+/// The closure of a changed limit was counted once for each round of refusals in it, and proved a window of a minute.
+#[test]
+fn one_closure_does_not_prove_a_window() {
+    is_found_again("steps-500", Enforcement::FixedTenSeconds, 12);
+}
+
+/// By chance a window that starts anew had held as much as one in which refused requests count.
+#[test]
+fn two_closures_do_not_prove_that_refused_requests_count() {
+    is_found_again("steps-500", Enforcement::FixedTenSeconds, 2);
+}
+
+/// The pace itself came to use up a sliding window, which looked as if others had.
+#[test]
+fn who_holds_as_much_as_before_used_it_up() {
+    is_found_again("steps-500", Enforcement::SlidingMinute, 10);
+}
+
+/// What a bucket allows is known from its edge, which is met at even intervals, so a raise is found soon after one of them.
+#[test]
+fn a_raise_of_a_bucket_is_found_within_a_minute_on_average() {
+    for (enforcement, most) in [(Enforcement::MinuteBucket, 25.0), (Enforcement::SecondBucket, 60.0)] {
+        let scenario = named("steps-500").expect("it comes with the program").expect("it can be read");
+        let raises = (1..=6_u8).map(|seed| {
+            let judged = scenario.judge(Rule::Adaptive, Case { enforcement, seed: seed.into() });
+            Figure::SettledAfterRaise.of(&judged.measures).expect("it was found")
+        });
+        let mean = raises.sum::<f64>() / 6.0;
+        assert!(mean <= most, "{enforcement:?}: found after {mean:.0} s");
+    }
+}

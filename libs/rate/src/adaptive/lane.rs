@@ -10,12 +10,16 @@
 mod climb;
 mod closing;
 mod memory;
+mod overshoot;
 mod produced;
 mod refunded;
 mod round;
 mod strangers;
+mod visits;
 
+use self::overshoot::Overshoot;
 use self::strangers::Strangers;
+use self::visits::{Fall, Visits};
 use super::amount::{Amount, Charging};
 use super::charged::Charged;
 use super::delay::VerdictDelay;
@@ -94,6 +98,8 @@ pub(super) struct Lane {
     gentle_until: f64,
     /// The rate at which it was last refused, or that was last measured.
     ceiling: Option<f64>,
+    visits: Visits,
+    fall: Fall,
     /// When the limit was last divided among more jobs, by which a part of it became known.
     divided_at: f64,
     window: Option<Window>,
@@ -102,6 +108,8 @@ pub(super) struct Lane {
     /// A cut went too deep, on purpose: up to the edge at once.
     returning: bool,
     shut_before: Option<f64>,
+    /// When the edge was last met by so much that it was taken for a bucket which was empty.
+    emptied_at: Option<f64>,
     reopened: Option<Reopened>,
     /// How many times in a row the window was used up in a way that its shape does not explain.
     unexplained: u32,
@@ -117,6 +125,8 @@ pub(super) struct Lane {
     /// Refusals of the present round, and of a round on average.
     in_round: f64,
     per_round: f64,
+    /// A search that went too far.
+    overshoot: Option<Overshoot>,
     /// Units that did not go while answers kept the allowance used up, and are to be made up for.
     missed: f64,
 }
@@ -183,12 +193,15 @@ impl Lane {
             regime_since: now,
             gentle_until: f64::NEG_INFINITY,
             ceiling: None,
+            visits: Visits::default(),
+            fall: Fall::default(),
             divided_at: f64::NEG_INFINITY,
             window: None,
             strangers: Strangers::default(),
             explained: Explained::default(),
             returning: false,
             shut_before: None,
+            emptied_at: None,
             reopened: None,
             unexplained: 0,
             contradicted: 0,
@@ -198,6 +211,7 @@ impl Lane {
             used_up_at: f64::NEG_INFINITY,
             in_round: 0.0,
             per_round: 2.0,
+            overshoot: None,
             missed: 0.0,
         }
     }

@@ -42,6 +42,8 @@ const USUAL_EXACT: f64 = 0.08;
 const USUAL_ALMOST: f64 = 3.0;
 /// That refused requests count is believed if it explains the times with less than this share of the error.
 const CLEARLY: f64 = 0.6;
+/// ... and where none had been refused before, and a usual length explains them too, of this share.
+const UNSEEN: f64 = 0.15;
 
 /// The steps in which a sliding window is looked at, in seconds.
 const STEP: f64 = 0.5;
@@ -108,6 +110,12 @@ impl Explained {
             before_refused: past(history, until, until),
             before_opened: past(history, used_up.opened_at + MOMENT, used_up.opened_at.max(until)),
         });
+    }
+
+    /// The same, where what begins while the last time is still going on is that time again.
+    pub(super) fn add_once(&mut self, used_up: UsedUp, history: &History) {
+        self.times.pop_back_if(|last| used_up.first_refused < last.used_up.last_refused + SLOT);
+        self.add(used_up, history);
     }
 
     /// When the newest request was refused that showed that the window was used up.
@@ -191,7 +199,12 @@ impl Explained {
         let lenient = explaining(&[Kind::Even, Kind::Sliding]);
         // Where hardly anything was refused, both kinds that slide explain the times, and few providers are strict.
         let least = |of: &[(Shape, f64)]| of.iter().map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
-        let explaining = if least(&strict) < CLEARLY * least(&lenient) { strict } else { lenient };
+        let usual: Vec<_> = lenient.iter().copied().filter(|(shape, _)| shape.is_usual()).collect();
+        // Whether anything was refused that could have counted.
+        let some = times.iter().any(|time| time.before_shut[LONGEST].refused - time.refused_first > unit);
+        let clearly = least(&strict) < CLEARLY * least(&lenient);
+        let explaining =
+            if clearly && (some || least(&strict) < UNSEEN * least(&usual)) { strict } else { lenient };
         let least = least(&explaining);
         // Of several windows after one another, which explain what one does, the shortest.
         let rank = |(shape, error): &(Shape, f64)| (shape.seconds, *error);
@@ -445,6 +458,18 @@ mod tests {
             let (_, shape) = explained_at(2, 0.6 * spacing, 2.0 * spacing, strict(length, limit));
             assert_eq!(shape, Some(Shape::of(length, Kind::Strict)));
         }
+    }
+
+    #[test]
+    fn a_closure_that_is_seen_twice_counts_once() {
+        let (mut explained, _) = explained(1, fixed(10.0, 20));
+        let mut again = explained.times[0].used_up;
+        again.opened_at += 1.0;
+        explained.add_once(again, &Slots::new().history());
+        assert_eq!(explained.times.len(), 1);
+        again.first_refused = again.opened_at + 1.0;
+        explained.add_once(again, &Slots::new().history());
+        assert_eq!(explained.times.len(), 2);
     }
 
     #[test]

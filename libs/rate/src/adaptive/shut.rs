@@ -4,8 +4,10 @@
 const FIRST_INTERVAL: f64 = 0.25;
 /// By how much the interval grows with each refused ping.
 const BACK_OFF: f64 = 1.6;
-/// The longest interval in seconds; slow lanes use two of their own.
+/// The longest interval in seconds, or as many times what lies between two admissions: who asked as often as the limit
+/// admits would keep a limit shut that counts what it refuses.
 const LONGEST_INTERVAL: f64 = 2.0;
+const RARER: f64 = 2.0;
 /// After so many seconds a limit of a minute would have reopened: whatever it is, it is not in a hurry.
 const LONG_SHUT: f64 = 75.0;
 const LONG_INTERVAL: f64 = 60.0;
@@ -44,7 +46,7 @@ impl Shut {
     /// and `rare` what lay between two of its admissions.
     pub(super) fn new(now: f64, since: f64, verdict: f64, spacing: f64, rare: f64) -> Self {
         let interval = FIRST_INTERVAL.max(verdict).max(spacing / 2.0);
-        let longest = LONGEST_INTERVAL.max(rare).max(interval);
+        let longest = LONGEST_INTERVAL.max(RARER * rare).max(interval);
         Self {
             since,
             began: now,
@@ -96,5 +98,23 @@ impl Shut {
             Some(wait) => self.next_at = self.next_at.min(now + wait + ROUNDING),
             None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_asked_at_most_half_as_often_as_the_limit_admits() {
+        let rare = 6.0;
+        let mut shut = Shut::new(0.0, 0.0, 0.2, rare, rare);
+        let mut asked = 0.0;
+        for _ in 0..6 {
+            asked = shut.next_at;
+            shut.sent(asked);
+            shut.refused(asked + 0.2, asked, None);
+        }
+        assert!(shut.next_at - asked >= 2.0 * rare, "asked {asked:.1}, and again {:.1}", shut.next_at);
     }
 }

@@ -52,8 +52,18 @@ impl Window {
     pub(super) fn opens_at(self, now: f64) -> Option<f64> {
         let Opening { after, by } = self.opening?;
         let at = if by - after > EXACT { f64::midpoint(after, by) } else { by };
-        let passed = ((now - at) / self.length).floor() + 1.0;
-        Some(at + passed * self.length)
+        Some(self.next(at, now))
+    }
+
+    /// When it will have opened at the latest, as far as that is known.
+    pub(super) fn opens_by(self, now: f64) -> Option<f64> {
+        Some(self.next(self.opening?.by, now))
+    }
+
+    /// The first moment after this one that is a whole number of lengths from an opening.
+    fn next(self, opening: f64, now: f64) -> f64 {
+        let passed = ((now - opening) / self.length).floor() + 1.0;
+        opening + passed * self.length
     }
 
     /// When it opened last, as far as that is known.

@@ -12,10 +12,6 @@ const GENTLE_DOUBLING: f64 = 60.0;
 const FIRST_STEP: f64 = 0.12;
 const LAST_STEP: f64 = 0.01;
 const HALF_LIFE: f64 = 120.0;
-/// The share of all requests that may be refused at the edge.
-const REFUSED_SHARE: f64 = 0.004;
-/// ... where answers are charged as they are produced. Their lengths scatter, so the edge is less sharp.
-const REFUSED_WHILE_PRODUCED: f64 = 0.007;
 /// Growth per second on the way back to an edge that is known.
 const RETURN: f64 = 0.02;
 /// A rate below this share of the ceiling is on its way back.
@@ -29,6 +25,8 @@ struct Search {
 }
 
 const SEARCH: Search = Search { first: 0.002, doubling: 8.0, most: 0.07 };
+/// ... where the edge was met regularly until then.
+const SURE_SEARCH: Search = Search { first: 0.005, doubling: 5.0, most: 0.07 };
 const WINDOW_SEARCH: Search = Search { first: 0.005, doubling: 5.0, most: 0.05 };
 /// Growth per second of a window's probe, and by what share and how many requests it goes beyond what the window held. One
 /// that holds little gets there in so many seconds, unless it slides, where each probe ends with something refused.
@@ -83,13 +81,6 @@ impl Lane {
         (FIRST_STEP * (-(now - self.regime_since) / HALF_LIFE).exp2()).max(least)
     }
 
-    /// Seconds meant to lie between two visits of the edge.
-    pub(super) fn period(&self) -> f64 {
-        let rate = self.rate / self.unit;
-        let share = if self.charged.is_some() { REFUSED_WHILE_PRODUCED } else { REFUSED_SHARE };
-        (self.per_round / (share * rate)).clamp(10.0, (40.0 / rate).clamp(75.0, 240.0))
-    }
-
     /// Whether the rate is rising faster than the edge would be visited.
     pub(super) fn is_searching(&self, now: f64) -> bool {
         self.growth(now) > 2.0 * self.step_back(now) / self.period()
@@ -104,6 +95,11 @@ impl Lane {
         let most = if matches!(self.stage, Stage::Starting) { MOST_AT_START } else { MOST };
         let rate = (self.rate * (growth * busy).exp().min(most)).min(self.top());
         self.rate = rate.max(self.rate.min(self.top()));
+    }
+
+    /// Searches at once, as if the edge had not been met for long.
+    pub(super) fn search(&mut self, now: f64) {
+        self.clean_since = now - self.patience();
     }
 
     /// Relative growth per second.
@@ -124,13 +120,14 @@ impl Lane {
         }
         let clean = now - self.clean_since;
         let below = self.ceiling.is_some_and(|ceiling| self.rate < NEAR * ceiling);
-        let searching = clean - 1.5 * self.period();
+        let searching = clean - self.patience();
         if self.returning || (clean > 3.0 && below) {
             RETURN
         } else if self.is_among_strangers() {
             self.growth_among_strangers()
         } else if searching > 0.0 {
-            SEARCH.growth(searching)
+            let search = if self.misses_the_edge_at_once() { SURE_SEARCH } else { SEARCH };
+            search.growth(searching)
         } else {
             self.step_back(now) / self.period()
         }

@@ -1,5 +1,7 @@
 //! A lane that is shut, and what its reopening says.
 
+use std::ops::Range;
+
 use super::super::shape::{Kind, LONGEST, Shape, UsedUp};
 use super::super::shut::Shut;
 use super::super::slots::{Counted, History, SLOT};
@@ -17,9 +19,11 @@ const HELD: f64 = 0.997;
 /// Units, in requests, that measure a rate at all, and well.
 const SOME: f64 = 3.0;
 const ENOUGH: f64 = 8.0;
+/// A bucket that was empty so many seconds ago, and is again, gave meanwhile what it gained.
+const RECENT: Range<f64> = 2.0..60.0;
 /// Closures within so many seconds are one overrun.
 const AGAIN: f64 = 20.0;
-/// If the window will open within so many seconds, it is waited for.
+/// If the window will open within so many seconds, or times what lies between two admissions, it is waited for.
 const SOON: f64 = 2.0;
 /// A closure of this many seconds is longer than any window of a minute.
 const LONGEST_CLOSURE: f64 = 61.0;
@@ -66,9 +70,15 @@ impl Lane {
         self.doubt_window(now, from);
         let rare = MINUTE * self.unit / self.slots.tally(now - MINUTE, now).admitted().max(self.unit);
         let mut shut = Shut::new(now, from, self.delay.until_known(), self.spacing(), rare);
-        let opens_at = self.window.and_then(|window| window.opens_at(now));
-        if let Some(opens_at) = opens_at.filter(|opens_at| *opens_at < now + SOON) {
+        // Each refusal counts where few are sent: none is spent on knowing the moment better. Nor is it known better if the
+        // pace lets the request go only later.
+        let is_rare = self.is_rare();
+        let opens = |window: Window| if is_rare { window.opens_by(now) } else { window.opens_at(now) };
+        let opens_at = self.window.and_then(opens);
+        let soon = if is_rare { SOON * rare } else { SOON };
+        if let Some(opens_at) = opens_at.filter(|opens_at| *opens_at < now + soon) {
             shut.next_at = opens_at;
+            self.free_at = self.free_at.min(opens_at);
         }
         shut.opens_at = opens_at.filter(|_| self.charged.is_none());
         shut.refused(now, f64::NAN, retry_after);
@@ -187,7 +197,7 @@ impl Lane {
         self.explained.clear();
         self.regime_since = now;
         self.shut_before = Some(ping);
-        self.ceiling = Some(measured);
+        self.set_ceiling(now, measured);
         self.set_rate(now, HELD * measured);
         self.open_since = ping;
         self.admitted = 0.0;
@@ -207,15 +217,24 @@ impl Lane {
         } else {
             self.slots.tally(from, now).admitted().max(self.unit) / (ping - from).max(SLOT)
         };
+        let rate = rate.max(self.gained_until(shut.since));
         Some(Passed { rate, is_little: admitted < ENOUGH * self.unit })
+    }
+
+    /// What a bucket gained since it was empty, if it is again, in units a second: all that it gave meanwhile. What passes
+    /// while it is empty can be far less where it is a sliding window in truth: as much as was sent a length of it before.
+    pub(super) fn gained_until(&self, until: f64) -> f64 {
+        let lately = self.emptied_at.filter(|at| RECENT.contains(&(until - at)));
+        lately.map_or(0.0, |at| self.slots.tally(at, until).admitted() / (until - at))
     }
 
     /// It was a bucket that had been emptied far too fast: what it gave meanwhile is what it gets.
     fn emptied(&mut self, now: f64, passed: Passed) {
         let first = self.shut_before.is_none();
+        self.emptied_at = Some(self.refused_at);
         self.regime_since = now;
         self.returning = first;
-        self.ceiling = Some(passed.rate);
+        self.set_ceiling(now, passed.rate);
         self.set_rate(now, passed.rate.min(self.rate));
         if first && passed.is_little {
             self.stage = Stage::Starting;
@@ -270,7 +289,13 @@ impl Lane {
         let soonest = shut_at - self.delay.until_known();
         self.used_up_at = history.first_refused(soonest, shut_at).unwrap_or(shut_at);
         let used_up = UsedUp { first_refused: self.used_up_at, last_refused: refused_at, opened_at };
-        self.explained.add(used_up, history);
+        // A shape that is known is given up for several closures, not for one that goes on. Of a limit that is divided, a
+        // part is all that is seen.
+        if self.holds_what_was_sent() && self.window.is_some_and(|window| !window.guessed) {
+            self.explained.add_once(used_up, history);
+        } else {
+            self.explained.add(used_up, history);
+        }
     }
 
     /// Shut at an edge that was visited before, and open again at once. A bucket refuses evenly there, so it was the end of
@@ -328,6 +353,19 @@ impl Lane {
         self.measure(now, shape, guessed, opening.filter(|_| !guessed && !shape.kind.slides()));
     }
 
+    /// Whether a window of few requests held what it did before, as far as it is known when it opened.
+    fn may_have_held_the_same(&self, window: Window) -> bool {
+        let known =
+            self.is_rare() && self.holds_what_was_sent() && !window.guessed && window.searching.is_none();
+        let Some(Opening { after, by }) = window.opening.filter(|_| known) else { return false };
+        let opened_by = by + ((self.used_up_at - by) / window.length).floor() * window.length;
+        let opened_after = opened_by - (by - after);
+        let held = |since: f64| self.slots.tally(since, self.used_up_at).admitted();
+        let (least, most) = (held(opened_by + SLOT), held(opened_after));
+        let half = self.unit / 2.0;
+        (least - half..=most + half).contains(&(window.held * window.length))
+    }
+
     /// Goes on with what the window was just seen to hold.
     pub(super) fn measure(&mut self, now: f64, shape: Shape, guessed: bool, opening: Option<Opening>) {
         if !guessed {
@@ -338,10 +376,13 @@ impl Lane {
             return;
         }
         let length = shape.length();
-        let held = self.held_in(length, shape.kind.counted()).max(self.rate / FALL);
+        let held = match self.window.filter(|window| window.shape() == shape) {
+            Some(window) if self.may_have_held_the_same(window) => window.held,
+            _ => self.held_in(length, shape.kind.counted()).max(self.rate / FALL),
+        };
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
         let since = same.map_or(now, |window| window.since);
-        self.ceiling = Some(held);
+        self.set_ceiling(now, held);
         self.window = Some(Window {
             length,
             held,

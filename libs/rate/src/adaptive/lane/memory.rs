@@ -9,6 +9,7 @@ use super::super::stated::Allowed;
 use super::super::tuning::Tuning;
 use super::super::turn::{Turn, Why};
 use super::super::window::{MINUTE, Window};
+use super::visits::Fall;
 use super::{Lane, Stage, TICK};
 
 /// The share of a remembered rate to start from.
@@ -102,6 +103,7 @@ impl Lane {
             self.explained.clear();
             self.window = None;
             self.ceiling = Some(part);
+            self.fall = Fall::default();
             if matches!(self.stage, Stage::Starting) {
                 self.stage = Stage::Riding;
             }
@@ -120,6 +122,7 @@ impl Lane {
         self.slots.scale(times);
         self.explained.scale(times);
         self.ceiling = self.ceiling.map(|ceiling| ceiling * times);
+        self.fall.scale(times);
         self.window = self.window.map(|window| Window { held: window.held * times, ..window });
     }
 

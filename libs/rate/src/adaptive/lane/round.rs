@@ -105,7 +105,9 @@ impl Lane {
             return None;
         }
         let again = f64::from(1_u32 << (in_a_row.clamp(1, IN_A_ROW) - 1));
-        let turn = self.take_step(now, (self.step_back_now(now) * again).min(START_STEP));
+        let usual = (self.step_back_now(now) * again).min(START_STEP);
+        let share = self.step_from_overshoot(now, usual);
+        let turn = self.take_step(now, share);
         self.stage = Stage::Riding;
         if self.is_among_strangers() {
             self.give_way(now);
@@ -140,7 +142,7 @@ impl Lane {
         let before = self.rate;
         self.begin_round(now);
         if self.window.is_none() {
-            self.ceiling = Some(before);
+            self.set_ceiling(now, before);
         }
         self.set_rate(now, before * (1.0 - share));
         Turn { at: before, to: self.rate, why: Why::Refused }
@@ -149,6 +151,7 @@ impl Lane {
     /// What was sent until now belongs to this round.
     pub(super) fn begin_round(&mut self, now: f64) {
         if matches!(self.stage, Stage::Starting | Stage::Riding) {
+            self.note_visit(now);
             self.strangers.edge = self.rate;
             self.strangers.known = self.ceiling.filter(|_| self.window.is_none() && self.is_searching(now));
         }
@@ -203,15 +206,18 @@ impl Lane {
         self.slides() && from > self.explained.newest() + WHILE
     }
 
-    /// It was the edge. The step back of a start was far too long for that.
+    /// It was the edge. The step back of a start was far too long for that, and a start that met others' edge is far below
+    /// its own.
     fn isolated(&mut self, now: f64, from: f64, admitted: Option<f64>) -> Option<Turn> {
         let before = self.rate;
+        self.emptied_at = None;
         if self.is_among_strangers() {
             self.give_way(now);
         } else if self.window.is_some() {
             self.used_up(now, from, self.refused_at, self.refused_at);
         } else if let Some(admitted) = admitted {
             self.set_rate(now, before.max(MEASURED * admitted));
+            self.search(now);
         }
         (self.rate > 1.02 * before).then_some(Turn { at: before, to: self.rate, why: Why::Edge })
     }
@@ -232,7 +238,9 @@ impl Lane {
         } else if self.window.is_some() {
             self.used_up(now, self.refused_at, self.refused_at, self.refused_at);
         } else {
-            self.ceiling = Some(admitted.max(before / 4.0));
+            let admitted = admitted.max(self.gained_until(now - self.delay.until_known()));
+            self.emptied_at = Some(now);
+            self.set_ceiling(now, admitted.max(before / 4.0));
             self.regime_since = now;
             self.returning = true;
             self.set_rate(now, (MEASURED * admitted).clamp(before / 4.0, before));

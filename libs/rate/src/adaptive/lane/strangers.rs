@@ -11,6 +11,7 @@ use super::super::slots::Counted;
 use super::super::window::{MINUTE, Window};
 use super::Lane;
 use super::closing::SHORT;
+use super::visits::Visits;
 
 /// A window that others used up so many times within so many seconds is shared with them. A single time may have been a
 /// limit that fell.
@@ -31,9 +32,13 @@ const SLIDING: f64 = 10.0;
 /// Who probes a window uses it up itself, unless it gets less than this share of what it held, and so many requests less.
 const LESS: f64 = 0.97;
 const FEWER: f64 = 2.0;
-/// ... where it is known exactly what the window held.
+/// ... where it slides, and held the same to a few requests each time,
+const LESS_SLIDING: f64 = 0.995;
+/// ... where it is known exactly what the window held,
 const LESS_EXACTLY: f64 = 0.99;
 const FEWER_EXACTLY: f64 = 1.2;
+/// ... and where nothing was probed, nothing less.
+const ROUNDING: f64 = 0.5;
 /// Limits seldom rise by more than this share, and so many requests, and by less than that one. Who finds so much more was
 /// left it by others.
 const MORE: f64 = 1.02;
@@ -44,7 +49,9 @@ const STEP: f64 = 0.05;
 /// Growth per second at one request a minute, which falls with the root of the rate, and at most.
 const ROOT: f64 = 0.05;
 const MOST: f64 = 0.01;
-/// When nothing was refused for so many seconds, the others are gone.
+/// When nothing was refused for so many visits, twice the longest that one is waited for, or seconds, the others are gone.
+const VISITS: f64 = 3.0;
+const TWICE: f64 = 2.0;
 const GONE: f64 = 240.0;
 
 /// What shows that others use the window as well.
@@ -150,6 +157,7 @@ impl Lane {
         self.strangers.seen_at[TIMES - 1] = now;
         if now - self.strangers.seen_at[0] < WITHIN {
             let seen_at = [f64::NEG_INFINITY; TIMES];
+            self.visits = Visits::default();
             self.strangers =
                 Strangers { are_there: true, length, seen_at, gave_way_at: now, ..self.strangers };
         }
@@ -162,9 +170,10 @@ impl Lane {
         let is_exact = self.held_since_opening(window.length).is_some();
         let (share, fewer) = match window.probing {
             Some(_) if is_exact => (LESS_EXACTLY, FEWER_EXACTLY),
+            Some(_) if window.kind == Kind::Sliding => (LESS_SLIDING, FEWER),
             Some(_) => (LESS, FEWER),
             None if self.strangers.probed => (1.0, FEWER_EXACTLY),
-            None => return false,
+            None => (1.0, ROUNDING),
         };
         held > share * window.held - fewer * self.unit / window.length
     }
@@ -197,9 +206,15 @@ impl Lane {
         (ROOT / per_minute.sqrt()).min(MOST)
     }
 
+    /// Seconds until it has climbed as far as it steps back.
+    pub(super) fn period_among_strangers(&self) -> f64 {
+        STEP / self.growth_among_strangers()
+    }
+
     /// Nothing was refused for so long that nobody else can be there.
     pub(super) fn miss_strangers(&mut self, now: f64) {
-        if now - self.clean_since > GONE {
+        let visits = (TWICE * self.visits.longest()).max(VISITS);
+        if now - self.clean_since > (visits * self.period_among_strangers()).min(GONE) {
             self.strangers.are_there = false;
         }
     }

@@ -1,0 +1,28 @@
+//! Draws in which two jobs that hear nothing of each other once divided a limit very unevenly, each for another reason.
+
+use penstock_scenarios::{Case, Figure, Rule, named};
+use penstock_simulator::Enforcement;
+
+/// Nobody is below a fifth of the limit in the long run.
+fn is_divided(name: &str, enforcement: Enforcement, seed: u64) {
+    let scenario = named(name).expect("it comes with the program").expect("it can be read");
+    let judged = scenario.judge(Rule::Adaptive, Case { enforcement, seed });
+    let fairness = Figure::Fairness.of(&judged.measures);
+    assert!(
+        fairness.is_some_and(|fairness| fairness >= 0.74),
+        "{name}, {enforcement:?}, seed {seed}: {fairness:?}"
+    );
+}
+
+/// Each took what it held of a sliding window for all of it, though that was less each time that it was used up.
+#[test]
+fn a_sliding_window_that_holds_less_each_time_is_shared() {
+    is_divided("two-jobs-10000", Enforcement::SlidingMinute, 20);
+    is_divided("two-jobs-10000", Enforcement::SlidingMinute, 12);
+}
+
+/// A lone refusal at the other's edge ended the start at a thirtieth of what there was.
+#[test]
+fn a_start_goes_on_past_a_lone_refusal() {
+    is_divided("two-jobs-10000", Enforcement::SecondBucket, 1);
+}
