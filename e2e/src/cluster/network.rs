@@ -14,6 +14,10 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 /// The chain of our own rules, in the tables `nat` and `filter`.
 const CHAIN: &str = "PENSTOCK-CLUSTER";
 
+/// The bridge's own address. Without one a bridge has that of a port, and another one when the pod behind it goes: for 45 s
+/// no other pod reaches a Service then.
+const BRIDGE_ADDRESS: &str = "02:00:0a:bc:00:01";
+
 /// What the names of chains begin with that the cluster made: ours, and those of kube-proxy.
 const CHAINS: [&str; 2] = ["PENSTOCK-", "KUBE-"];
 
@@ -33,6 +37,7 @@ pub async fn up(layout: &Layout) -> Result<(), NetworkError> {
     if !Path::new("/sys/class/net").join(BRIDGE).exists() {
         ip(&["link", "add", BRIDGE, "type", "bridge"]).await?;
     }
+    ip(&["link", "set", BRIDGE, "address", BRIDGE_ADDRESS]).await?;
     // The first address is that of the bridge for packets whose sender is masked.
     let addresses = [CONTROL_PLANE, NAME_SERVER].into_iter().chain(NODES.map(Node::address));
     for address in addresses {

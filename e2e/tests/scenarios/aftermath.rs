@@ -6,7 +6,8 @@ use crate::place::Cluster;
 /// Of each answer, the lines that are told: the newest.
 const LINES: usize = 20;
 
-/// The nodes with what keeps pods away from them, the pods of the namespace, and what went wrong there last.
+/// The nodes with what keeps pods away from them, the pods of the namespace, what went wrong there last, and the last words
+/// of the pods that failed.
 pub(crate) async fn of(cluster: &Cluster, namespace: &str) -> String {
     let taints = "--output=custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key";
     let questions: [&[&str]; 3] = [
@@ -16,11 +17,24 @@ pub(crate) async fn of(cluster: &Cluster, namespace: &str) -> String {
     ];
     let mut told = Vec::new();
     for question in questions {
-        let kubectl = cluster.kubectl().arguments(["--namespace", namespace]).arguments(question);
-        let answer = kubectl.run().await.unwrap_or_else(|error| error.to_string());
-        let lines: Vec<_> = answer.lines().collect();
-        let newest = &lines[lines.len().saturating_sub(LINES)..];
-        told.push(format!("  kubectl {}\n    {}", question.join(" "), newest.join("\n    ")));
+        told.push(answer(cluster, namespace, question).await);
+    }
+    let failed = ["get", "pods", "--field-selector=status.phase=Failed", "--output=name"];
+    for pod in asked(cluster, namespace, &failed).await.lines() {
+        told.push(answer(cluster, namespace, &["logs", pod, "--all-containers"]).await);
     }
     told.join("\n")
+}
+
+/// A question to kubectl, and the newest lines of what it answers.
+async fn answer(cluster: &Cluster, namespace: &str, question: &[&str]) -> String {
+    let answer = asked(cluster, namespace, question).await;
+    let lines: Vec<_> = answer.lines().collect();
+    let newest = &lines[lines.len().saturating_sub(LINES)..];
+    format!("  kubectl {}\n    {}", question.join(" "), newest.join("\n    "))
+}
+
+async fn asked(cluster: &Cluster, namespace: &str, question: &[&str]) -> String {
+    let kubectl = cluster.kubectl().arguments(["--namespace", namespace]).arguments(question);
+    kubectl.run().await.unwrap_or_else(|error| error.to_string())
 }

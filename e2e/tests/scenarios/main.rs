@@ -19,6 +19,7 @@
 //! | `definitions` | the kinds: manifests that the API server takes, and those that it refuses |
 //! | `latency` | how soon a job asks its provider: measured on demand, not judged |
 //! | `runs` | a job as a `batch/v1` Job, without an operator: whole, with its pod deleted, with its node drained |
+//! | `network` | the bridge of our own cluster |
 //! | `zombie` | a node whose kubelet is frozen while its pod goes on |
 //!
 //! With `KUBECONFIG` set they run in that cluster, with the image that `PENSTOCK_IMAGE` names; else in that of
@@ -37,6 +38,7 @@ mod endings;
 mod helm;
 mod inputs;
 mod latency;
+mod network;
 mod operator;
 mod place;
 mod refusals;
@@ -198,6 +200,8 @@ async fn main() -> ExitCode {
     let drained = suite.start("a-node-is-drained", runs::drained);
     suite.end(drained).await;
     if suite.cluster.is_ours() {
+        let kept = suite.start("a-pod-that-goes-cuts-off-no-other", network::kept);
+        suite.end(kept).await;
         let together = [
             suite.start("an-executor-is-killed-three-times", batch_jobs::executor_killed),
             suite.start("an-operator-is-killed-in-every-state", operator::killed_in_every_state),
@@ -216,7 +220,7 @@ async fn main() -> ExitCode {
     } else {
         println!(
             "left out, since they need processes of this machine, or the definitions for themselves: \
-             an-executor-is-killed-three-times, an-operator-is-killed-in-every-state, a-leader-is-frozen, \
+             a-pod-that-goes-cuts-off-no-other, an-executor-is-killed-three-times, an-operator-is-killed-in-every-state, a-leader-is-frozen, \
              the-chart-is-upgraded-under-a-batchjob, the-api-server-is-away, a-zombie-publishes-nothing"
         );
     }
