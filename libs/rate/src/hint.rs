@@ -157,7 +157,8 @@ impl Hinted {
     /// A request that counts against this limit was refused, and the refusal said this.
     pub(crate) fn refused(&mut self, now: Duration, sent_at: Duration, hint: Hint, own: OwnUse) {
         self.observe(now, sent_at, hint, own);
-        let Some(claim) = &mut self.claim else { return };
+        // What went out before anything was said, as the first requests of a job do, says nothing against it.
+        let Some(claim) = self.claim.as_mut().filter(|claim| sent_at >= claim.since) else { return };
         if matches!(claim.meaning, Meaning::OnTrial(_)) {
             claim.meaning = Meaning::Per(MINUTE);
             claim.round_until = now.saturating_add(SHORT_RESET);
@@ -267,7 +268,8 @@ impl Claim {
             self.meaning = Meaning::Per(period);
             self.since = now;
         }
-        let near = self.per_second().is_some_and(|claimed| own.per_second >= claimed * (1.0 - CONTRADICTION));
+        let near = |claimed: f64| (own.per_second - claimed).abs() <= claimed * CONTRADICTION;
+        let near = self.per_second().is_some_and(near);
         self.paced_at = if near { Some(now) } else { self.paced_at };
         self
     }
@@ -525,6 +527,27 @@ mod tests {
         assert!(hinted.belief(seconds(60)).is_some());
         hinted.refused(seconds(90), seconds(89), hint(600, 500, 10.0), OwnUse { per_second: 5.0, ..at_pace });
         assert!(hinted.belief(seconds(90)).is_none());
+    }
+
+    #[test]
+    fn a_refusal_of_what_went_out_before_anything_was_said_contradicts_nothing() {
+        // The first answer is a refusal, when nothing is known of the own pace yet; the others come in at the pace of the claim.
+        let mut hinted = Hinted::default();
+        let bucket_of_a_second = hint(600, 590, 1.0);
+        hinted.refused(seconds(2), seconds(1), bucket_of_a_second, OwnUse::default());
+        let at_pace = OwnUse { per_second: 9.97, last_minute: 60.0 };
+        hinted.observe(seconds(3), seconds(3), bucket_of_a_second, at_pace);
+        hinted.refused(seconds(4), seconds(1), bucket_of_a_second, at_pace);
+        assert_eq!(believed(&hinted, 4), Some(600.0));
+    }
+
+    #[test]
+    fn a_refusal_above_the_pace_of_the_claim_takes_nothing_off() {
+        let (mut hinted, _) = after([hint(600, 599, 0.1)]);
+        let above = OwnUse { per_second: 30.0, last_minute: 590.0 };
+        hinted.observe(seconds(9), seconds(8), hint(600, 500, 10.0), above);
+        hinted.refused(seconds(10), seconds(9), hint(600, 500, 10.0), above);
+        assert_eq!(believed(&hinted, 10), Some(600.0));
     }
 
     #[test]
