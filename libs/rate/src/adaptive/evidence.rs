@@ -21,10 +21,18 @@ const LONG_ENOUGH: f64 = 20.0;
 const CLEARLY: f64 = 3.0;
 /// and by no more than this share.
 const AGREE: f64 = 0.1;
-/// ... where those by the way that is tried out are all more than this part of the largest.
-const ALIKE: f64 = 0.5;
+/// ... where those by the way that is tried out differ by no more than this share.
+const ALIKE: f64 = 0.25;
+/// After so many seconds of a trial the limit must have given so many times what it gave before, in the last minute.
+const TRIAL: f64 = 120.0;
+const MORE: f64 = 1.2;
 /// Amounts that differ by more than this share, and by more than one request in each stretch, are no fixed limit.
 const DOUBTFUL: f64 = 0.05;
+
+/// The ways in which tokens may be charged, and the places of two of them.
+const WAYS: [Charging; 3] = [Charging::AtOnce, Charging::Refunded, Charging::AsProduced];
+const AT_ONCE: usize = 0;
+const REFUNDED: usize = 1;
 
 /// What would have been charged in each way.
 #[derive(Clone, Debug)]
@@ -33,15 +41,30 @@ pub(super) struct Evidence {
     stretches: VecDeque<Stretch>,
     enough: usize,
     refunds: Refunds,
+    /// When the first request went out of which anything is known.
+    began: Option<f64>,
 }
 
 /// What is known of tokens that may come back. Where they do, a shallow bucket is full most of the time, which hides what
 /// it gives: only to act on it shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Refunds {
     Untried,
+    OnTrial {
+        since: f64,
+        /// What the limit gave before, in units a second.
+        before: f64,
+    },
     Tried,
     Refuted,
+}
+
+impl Refunds {
+    fn end_trial(&mut self) {
+        if matches!(self, Self::OnTrial { .. }) {
+            *self = Self::Tried;
+        }
+    }
 }
 
 /// A stretch of time between two moments at which the allowance was used up.
@@ -71,12 +94,12 @@ pub(super) struct Told {
 
 impl Default for Evidence {
     fn default() -> Self {
-        let ways = [Charging::AtOnce, Charging::Refunded, Charging::AsProduced];
         Self {
-            ways: ways.map(|way| (way, Charged::new(Slots::new()))),
+            ways: WAYS.map(|way| (way, Charged::new(Slots::new()))),
             stretches: VecDeque::new(),
             enough: ENOUGH,
             refunds: Refunds::Untried,
+            began: None,
         }
     }
 }
@@ -84,6 +107,7 @@ impl Default for Evidence {
 impl Evidence {
     /// A request has gone out.
     pub(super) fn sent(&mut self, now: f64, cost: Cost) {
+        self.began.get_or_insert(now);
         for (way, charged) in &mut self.ways {
             charged.add(now, way.at_once(cost));
         }
@@ -112,12 +136,11 @@ impl Evidence {
     /// The allowance was used up at this time, that of a window or of a bucket. How tokens are charged, if that is not the
     /// `present` way.
     pub(super) fn exhausted(&mut self, at: f64, limited: Limited, present: Charging) -> Option<Told> {
-        if limited.in_window && present == Charging::Refunded {
+        if present == Charging::Refunded && (limited.in_window || self.trial_failed(at)) {
             // In a window what comes back does not count for long.
             self.refunds = Refunds::Refuted;
             self.stretches.clear();
-            let rate = self.ways[0].1.between(at - MINUTE, at) / MINUTE;
-            return Some(self.told(0, rate));
+            return Some(self.told(AT_ONCE, self.last_minute(AT_ONCE, at)));
         }
         let measured = self.ways.each_mut().map(|(_, charged)| charged.exhausted(at));
         let seconds = measured[0]?.seconds;
@@ -132,8 +155,11 @@ impl Evidence {
             return None;
         }
         let (told, enough) = match self.clear(limited, present) {
-            Some(told) => (told, KEPT),
-            None => (self.trial(limited, present)?, ENOUGH),
+            Some(told) => {
+                self.refunds.end_trial();
+                (told, KEPT)
+            }
+            None => (self.trial(at, limited, present)?, ENOUGH),
         };
         self.stretches.clear();
         self.enough = enough;
@@ -151,19 +177,34 @@ impl Evidence {
         clear.then(|| self.told(best, self.rate(best)))
     }
 
+    /// Whether that tokens come back was tried for long enough by now, and gives no more than was had before.
+    fn trial_failed(&mut self, now: f64) -> bool {
+        let Refunds::OnTrial { since, before } = self.refunds else { return false };
+        if now < since + TRIAL {
+            return false;
+        }
+        self.refunds.end_trial();
+        self.last_minute(REFUNDED, now) < MORE * before
+    }
+
     /// What no way explains may be tokens that come back to a bucket that is full.
-    fn trial(&mut self, limited: Limited, present: Charging) -> Option<Told> {
-        let way = self.ways.iter().position(|(way, _)| *way == Charging::Refunded)?;
-        let charged: f64 = self.stretches.iter().map(|stretch| stretch.units[0]).sum();
-        let doubtful = self.spread(0) > DOUBTFUL + amount(self.stretches.len()) * limited.unit / charged;
-        let rates = self.stretches.iter().map(|stretch| stretch.units[way] / stretch.seconds);
-        let (least, most) =
-            rates.fold((f64::INFINITY, 0.0), |(least, most), rate| (rate.min(least), rate.max(most)));
+    fn trial(&mut self, now: f64, limited: Limited, present: Charging) -> Option<Told> {
+        let charged: f64 = self.stretches.iter().map(|stretch| stretch.units[AT_ONCE]).sum();
+        let doubtful =
+            self.spread(AT_ONCE) > DOUBTFUL + amount(self.stretches.len()) * limited.unit / charged;
+        let rates = self.stretches.iter().map(|stretch| stretch.units[REFUNDED] / stretch.seconds);
+        let most = rates.fold(0.0, f64::max);
         let possible = present == Charging::AtOnce && self.refunds == Refunds::Untried && !limited.in_window;
-        (possible && doubtful && least > ALIKE * most).then(|| {
-            self.refunds = Refunds::Tried;
-            self.told(way, most)
+        (possible && doubtful && self.spread(REFUNDED) < ALIKE).then(|| {
+            self.refunds = Refunds::OnTrial { since: now, before: self.last_minute(REFUNDED, now) };
+            self.told(REFUNDED, most)
         })
+    }
+
+    /// Units a second in the last minute, or since it is known what went out.
+    fn last_minute(&self, way: usize, now: f64) -> f64 {
+        let since = self.began.unwrap_or(now).max(now - MINUTE);
+        self.ways[way].1.between(since, now) / (now - since).max(LONG_ENOUGH)
     }
 
     fn told(&self, way: usize, rate: f64) -> Told {
@@ -250,13 +291,38 @@ mod tests {
 
     #[test]
     fn the_true_way_is_the_one_by_which_a_limit_gives_always_the_same() {
-        let ways = [Charging::AtOnce, Charging::Refunded, Charging::AsProduced];
-        for truth in ways {
-            for present in ways {
+        for truth in WAYS {
+            for present in WAYS {
                 let expected = (truth != present).then_some(truth);
                 assert_eq!(told(truth, present, BUCKET), expected, "taken for {present:?}");
             }
         }
+    }
+
+    /// What is told when of a limit that no way explains, with so many times the requests once tokens are taken to come back.
+    fn told_of_unsteady_limit(more: u32) -> Vec<(u32, Charging)> {
+        let (mut evidence, mut present, mut all) = (Evidence::default(), Charging::AtOnce, Vec::new());
+        for second in 0_u32..600 {
+            let requests = if (second / 10).is_multiple_of(2) { 10 } else { 8 };
+            let now = f64::from(second);
+            for _ in 0..if present == Charging::Refunded { more * requests } else { requests } {
+                evidence.sent(now, COST);
+                evidence.answered(now, COST, 500);
+            }
+            let told = second.is_multiple_of(10).then(|| evidence.exhausted(now, BUCKET, present)).flatten();
+            if let Some(told) = told {
+                present = told.charging;
+                all.push((second, present));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn that_tokens_come_back_is_tried_once_and_must_give_more_than_before() {
+        let (since, until) = (30, 150);
+        assert_eq!(told_of_unsteady_limit(1), [(since, Charging::Refunded), (until, Charging::AtOnce)]);
+        assert_eq!(told_of_unsteady_limit(2), [(since, Charging::Refunded)]);
     }
 
     #[test]

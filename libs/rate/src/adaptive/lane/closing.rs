@@ -135,7 +135,9 @@ impl Lane {
         } else {
             let passed = self.passed(now, shut, ping);
             let too_little = passed.is_some_and(|passed| self.is_full_of_earlier(now, passed.rate));
-            if self.window.is_some() || is_window || shut.does_not_fill() || too_little {
+            // What comes back passes as well, whenever it does.
+            let passes_little = !self.refunded && (shut.does_not_fill() || too_little);
+            if self.window.is_some() || is_window || passes_little {
                 if self.window.is_none() {
                     self.regime_since = now;
                 }

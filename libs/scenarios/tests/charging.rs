@@ -1,0 +1,26 @@
+//! How a provider charges tokens, which nobody says.
+
+use penstock_scenarios::{Case, Figure, Rule, named};
+use penstock_simulator::Enforcement;
+
+/// The part of a bucket of one second that is used.
+fn used(name: &str, seed: u64) -> f64 {
+    let scenario = named(name).expect("it comes with the program").expect("it can be read");
+    let judged = scenario.judge(Rule::Adaptive, Case { enforcement: Enforcement::SecondBucket, seed });
+    Figure::Utilisation.of(&judged.measures).expect("it is measured")
+}
+
+/// Its first refusal on trial was taken for the end of a window, in which nothing comes back: for good, at two thirds of the
+/// limit.
+#[test]
+fn tokens_that_come_back_are_used() {
+    let used = used("tokens-refunded", 5);
+    assert!(used > 0.93, "{used:.3} of the limit are used");
+}
+
+/// Taken to come back where they are charged as they are produced, with no more to show for it.
+#[test]
+fn tokens_that_do_not_come_back_after_all_are_given_up() {
+    let used = used("tokens-actual-untold", 8);
+    assert!(used > 0.9, "{used:.3} of the limit are used");
+}
