@@ -1,13 +1,13 @@
 //! How a provider charges tokens, which nobody says.
 
-use penstock_scenarios::{Case, Figure, Rule, named};
+mod judged;
+
+use penstock_scenarios::Figure;
 use penstock_simulator::Enforcement;
 
 /// The part of a bucket of one second that is used.
 fn used(name: &str, seed: u64) -> f64 {
-    let scenario = named(name).expect("it comes with the program").expect("it can be read");
-    let judged = scenario.judge(Rule::Adaptive, Case { enforcement: Enforcement::SecondBucket, seed });
-    Figure::Utilisation.of(&judged.measures).expect("it is measured")
+    judged::figure(name, Enforcement::SecondBucket, seed, Figure::Utilisation).expect("it is measured")
 }
 
 /// Its first refusal on trial was taken for the end of a window, in which nothing comes back: for good, at two thirds of the

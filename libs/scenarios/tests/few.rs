@@ -1,15 +1,13 @@
 //! Limits of a few requests a minute, where each refused one is a large share.
 
-use penstock_scenarios::{Case, Figure, Rule, named};
+mod judged;
+
+use penstock_scenarios::Figure;
 use penstock_simulator::Enforcement;
 
 /// A figure of four draws, on average.
 fn mean(name: &str, enforcement: Enforcement, figure: Figure) -> f64 {
-    let scenario = named(name).expect("it comes with the program").expect("it can be read");
-    let values = (1..=4).map(|seed| {
-        let judged = scenario.judge(Rule::Adaptive, Case { enforcement, seed });
-        figure.of(&judged.measures).expect("it is measured")
-    });
+    let values = (1..=4).map(|seed| judged::figure(name, enforcement, seed, figure).expect("it is measured"));
     values.sum::<f64>() / 4.0
 }
 

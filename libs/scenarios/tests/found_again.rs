@@ -1,5 +1,7 @@
 //! Draws in which a limit that changed was once found again much too late, each for another reason.
 
+mod judged;
+
 use penstock_scenarios::{Case, Figure, Rule, named};
 use penstock_simulator::Enforcement;
 
@@ -65,10 +67,8 @@ fn who_holds_as_much_as_before_used_it_up() {
 #[test]
 fn a_raise_of_a_bucket_is_found_within_a_minute_on_average() {
     for (enforcement, most) in [(Enforcement::MinuteBucket, 25.0), (Enforcement::SecondBucket, 60.0)] {
-        let scenario = named("steps-500").expect("it comes with the program").expect("it can be read");
-        let raises = (1..=6_u8).map(|seed| {
-            let judged = scenario.judge(Rule::Adaptive, Case { enforcement, seed: seed.into() });
-            Figure::SettledAfterRaise.of(&judged.measures).expect("it was found")
+        let raises = (1..=6).map(|seed| {
+            judged::figure("steps-500", enforcement, seed, Figure::SettledAfterRaise).expect("it was found")
         });
         let mean = raises.sum::<f64>() / 6.0;
         assert!(mean <= most, "{enforcement:?}: found after {mean:.0} s");

@@ -1,13 +1,13 @@
 //! Draws in which two jobs that hear nothing of each other once divided a limit very unevenly, each for another reason.
 
-use penstock_scenarios::{Case, Figure, Rule, named};
+mod judged;
+
+use penstock_scenarios::Figure;
 use penstock_simulator::Enforcement;
 
 /// Nobody is below a fifth of the limit in the long run.
 fn is_divided(name: &str, enforcement: Enforcement, seed: u64) {
-    let scenario = named(name).expect("it comes with the program").expect("it can be read");
-    let judged = scenario.judge(Rule::Adaptive, Case { enforcement, seed });
-    let fairness = Figure::Fairness.of(&judged.measures);
+    let fairness = judged::figure(name, enforcement, seed, Figure::Fairness);
     assert!(
         fairness.is_some_and(|fairness| fairness >= 0.74),
         "{name}, {enforcement:?}, seed {seed}: {fairness:?}"

@@ -137,7 +137,7 @@ impl Evidence {
     /// `present` way.
     pub(super) fn exhausted(&mut self, at: f64, limited: Limited, present: Charging) -> Option<Told> {
         if present == Charging::Refunded && (limited.in_window || self.trial_failed(at)) {
-            // In a window what comes back does not count for long.
+            // Either way nothing comes back that would count for long: in a window it counts to its end at most.
             self.refunds = Refunds::Refuted;
             self.stretches.clear();
             return Some(self.told(AT_ONCE, self.last_minute(AT_ONCE, at)));

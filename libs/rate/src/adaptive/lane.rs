@@ -9,6 +9,7 @@
 
 mod climb;
 mod closing;
+mod held;
 mod memory;
 mod overshoot;
 mod produced;

@@ -35,10 +35,6 @@ const PATIENCE: u32 = 3;
 const FALL: f64 = 10.0;
 /// What was admitted in less than this time in seconds measures nothing.
 const MEASURABLE: f64 = 10.0;
-/// It is known what a window held since it opened if that moment is known to so many seconds, and if it was open for more
-/// than this share of its length.
-const KNOWN: f64 = 0.3;
-const OPEN: f64 = 0.2;
 
 /// What a bucket admitted while it was empty.
 #[derive(Clone, Copy, Debug)]
@@ -244,47 +240,6 @@ impl Lane {
         }
     }
 
-    /// What was admitted until the window was used up, in units a second: all that counted at the last refusal.
-    pub(super) fn held_in(&self, length: f64, counted: Counted) -> f64 {
-        if counted == Counted::All {
-            // Up to the first that found no room: those after it counted without being let in.
-            let held = self.slots.tally(self.used_up_at - length, self.used_up_at).sent;
-            return held.max(self.unit) / length;
-        }
-        if let Some(held) = self.held_since_opening(length) {
-            return held.max(self.unit) / length;
-        }
-        let until = self.refused_at + SLOT;
-        // Where requests are rare, the oldest that counted went out just a length before.
-        let from = if self.spacing() > 2.0 * SLOT { self.refused_at - length } else { until - length };
-        let held = match &self.charged {
-            Some(charged) => charged.between(until - length, until),
-            None => self.slots.tally(from, until).admitted(),
-        };
-        // A window in which the limit was divided was used up by whoever came first.
-        let part = if self.divided_at > until - length { self.rate } else { 0.0 };
-        (held.max(self.unit) / length).max(part)
-    }
-
-    /// Whether a window holds just what this job sends: nothing is charged later or comes back, and no part of it is given
-    /// to other jobs that are heard of.
-    pub(super) fn holds_what_was_sent(&self) -> bool {
-        self.charged.is_none() && !self.refunded && !self.strangers.are_ruled_out
-    }
-
-    /// What was admitted in the window that was used up, in units, where it is known when it opened.
-    pub(super) fn held_since_opening(&self, length: f64) -> Option<f64> {
-        let window =
-            self.window.filter(|window| !window.guessed && window.length.total_cmp(&length).is_eq())?;
-        let is_exact = window.opening.is_some_and(|opening| opening.by - opening.after < KNOWN);
-        let opened_at = window.opened_at(self.used_up_at)?;
-        let is_known = is_exact
-            && self.holds_what_was_sent()
-            && self.used_up_at - opened_at > OPEN * length
-            && self.divided_at < opened_at;
-        is_known.then(|| self.slots.tally(opened_at, opened_at + length).admitted())
-    }
-
     /// Remembers when the window was used up, by a request that was sent at `shut_at`.
     fn note_used_up(&mut self, history: &History, shut_at: f64, refused_at: f64, opened_at: f64) {
         // Refusals do not arrive in the order in which they were sent.
@@ -353,19 +308,6 @@ impl Lane {
             (known, opening) => opening.or(known),
         };
         self.measure(now, shape, guessed, opening.filter(|_| !guessed && !shape.kind.slides()));
-    }
-
-    /// Whether a window of few requests held what it did before, as far as it is known when it opened.
-    fn may_have_held_the_same(&self, window: Window) -> bool {
-        let known =
-            self.is_rare() && self.holds_what_was_sent() && !window.guessed && window.searching.is_none();
-        let Some(Opening { after, by }) = window.opening.filter(|_| known) else { return false };
-        let opened_by = by + ((self.used_up_at - by) / window.length).floor() * window.length;
-        let opened_after = opened_by - (by - after);
-        let held = |since: f64| self.slots.tally(since, self.used_up_at).admitted();
-        let (least, most) = (held(opened_by + SLOT), held(opened_after));
-        let half = self.unit / 2.0;
-        (least - half..=most + half).contains(&(window.held * window.length))
     }
 
     /// Goes on with what the window was just seen to hold.
