@@ -67,8 +67,6 @@ pub(crate) struct OwnUse {
 pub(crate) struct Belief {
     /// Units per second that may be used, margin and room for others taken off; to be divided by the number of jobs.
     pub(crate) per_second: f64,
-    /// When it was first believed, or last rose: with no refusal since then, the way up to it is free.
-    pub(crate) since: Duration,
     /// The windows in which it seems to be counted, if it is no bucket.
     pub(crate) windows: Option<Windows>,
 }
@@ -96,6 +94,7 @@ struct Claim {
     /// Units in a period, at least 1.
     limit: f64,
     meaning: Meaning,
+    /// When it was first a pace, or last rose.
     since: Duration,
     resets: Resets,
     /// When the pace was last near to what is claimed.
@@ -104,6 +103,8 @@ struct Claim {
     margin: f64,
     /// Refusals before belong to a round that was answered already.
     round_until: Duration,
+    /// When the newest request went out that was refused at that pace, while none that went out later was admitted.
+    closed_at: Option<Duration>,
     /// The share of the limit that is used at most, to make room for others.
     share: f64,
     shared_at: Duration,
@@ -142,6 +143,13 @@ struct Evidence {
 }
 
 impl Hinted {
+    /// A request that went out then was not refused for this limit.
+    pub(crate) fn admitted(&mut self, sent_at: Duration) {
+        if let Some(claim) = &mut self.claim {
+            claim.closed_at = claim.closed_at.filter(|at| sent_at <= *at);
+        }
+    }
+
     /// An answer said this. `sent_at` is when its request went out.
     pub(crate) fn observe(&mut self, now: Duration, sent_at: Duration, hint: Hint, own: OwnUse) {
         let Some(limit) = hint.limit.filter(|limit| *limit > 0) else { return };
@@ -167,8 +175,12 @@ impl Hinted {
         let contradicts = left(hint).is_some_and(|left| left > CONTRADICTION);
         let claimed = claim.per_second().filter(|_| contradicts);
         let Some(claimed) = claimed else { return };
-        if claim.paced_at.is_some_and(|at| sent_at <= at.saturating_add(PACE_KEPT)) {
+        if claim.closed_at.is_some() {
+            // Refused at that pace, and everything since: it is one refusal, however long it lasts.
+            claim.closed_at = claim.closed_at.max(Some(sent_at));
+        } else if claim.paced_at.is_some_and(|at| sent_at <= at.saturating_add(PACE_KEPT)) {
             claim.narrow(now);
+            claim.closed_at = Some(sent_at);
             if matches!(claim.meaning, Meaning::TakenForMinute(_)) {
                 // In a shorter period that limit would be more than this pace.
                 claim.meaning = Meaning::Per(MINUTE);
@@ -182,8 +194,7 @@ impl Hinted {
     pub(crate) fn belief(&self, now: Duration) -> Option<Belief> {
         let claim = self.claim.as_ref().filter(|_| now >= self.disbelieved_until)?;
         let per_second = claim.per_second()? * claim.share.min(claim.margin);
-        let since = claim.since.max(self.disbelieved_until);
-        Some(Belief { per_second, since, windows: claim.windows() })
+        Some(Belief { per_second, windows: claim.windows() })
     }
 
     /// When what is believed changes by itself.
@@ -203,6 +214,7 @@ impl Claim {
             paced_at: None,
             margin: MARGIN,
             round_until: now,
+            closed_at: None,
             share: 1.0,
             shared_at: now,
         };
@@ -503,7 +515,6 @@ mod tests {
         hinted.refused(seconds(10), seconds(9), hint(500, 300, 24.0), ALONE);
         assert_eq!((believed(&hinted, 609), hinted.changes_at(seconds(609))), (None, Some(seconds(610))));
         assert_eq!((believed(&hinted, 610), hinted.changes_at(seconds(610))), (Some(500.0), None));
-        assert_eq!(hinted.belief(seconds(610)).unwrap().since, seconds(610));
     }
 
     #[test]
@@ -525,8 +536,30 @@ mod tests {
             OwnUse { per_second: 30.0, ..at_pace },
         );
         assert!(hinted.belief(seconds(60)).is_some());
+        hinted.admitted(seconds(70));
         hinted.refused(seconds(90), seconds(89), hint(600, 500, 10.0), OwnUse { per_second: 5.0, ..at_pace });
         assert!(hinted.belief(seconds(90)).is_none());
+    }
+
+    #[test]
+    fn a_refusal_that_goes_on_is_one_refusal() {
+        // Ten requests in ten seconds, which the provider calls sixty a minute: nothing is admitted until they are over.
+        let full = hint(60, 50, 6.0);
+        let mut hinted = after([hint(60, 59, 1.0)]).0;
+        let at_pace = OwnUse { per_second: 0.997, last_minute: 10.0 };
+        hinted.observe(seconds(3), seconds(3), full, at_pace);
+        hinted.refused(seconds(4), seconds(4), full, at_pace);
+        let asking = OwnUse { per_second: 0.88, last_minute: 10.0 };
+        (7..10).for_each(|at| hinted.refused(seconds(at), seconds(at), full, asking));
+        let per_minute = hinted.belief(seconds(10)).unwrap().per_second * 60.0;
+        assert!((per_minute - 60.0 * (MARGIN - STEP)).abs() < 1e-6, "{per_minute}");
+        // Admitted before it was full, and answered only now, says nothing of an end.
+        hinted.admitted(seconds(3));
+        hinted.refused(seconds(11), seconds(11), full, asking);
+        assert!(hinted.belief(seconds(11)).is_some());
+        hinted.admitted(seconds(12));
+        hinted.refused(seconds(14), seconds(14), full, asking);
+        assert!(hinted.belief(seconds(14)).is_none());
     }
 
     #[test]
@@ -553,9 +586,9 @@ mod tests {
     #[test]
     fn a_raised_limit_opens_the_way_again_and_a_jittering_one_does_not() {
         let (mut hinted, _) = after([hint(500, 499, 0.12), hint(510, 509, 0.12), hint(200, 199, 0.3)]);
-        assert_eq!(hinted.belief(seconds(2)).unwrap().since, seconds(0));
+        assert_eq!(hinted.claim.as_ref().unwrap().since, seconds(0));
         hinted.observe(seconds(9), seconds(9), hint(600, 599, 0.1), ALONE);
-        assert_eq!(hinted.belief(seconds(9)).unwrap().since, seconds(9));
+        assert_eq!(hinted.claim.as_ref().unwrap().since, seconds(9));
     }
 
     #[test]
@@ -569,7 +602,7 @@ mod tests {
         let own = OwnUse { per_second: 0.2, last_minute: 11.0 };
         proven.observe(seconds(90), seconds(90), by_the_second, own);
         assert_eq!(believed(&proven, 90), Some(600.0));
-        assert_eq!(proven.belief(seconds(90)).unwrap().since, seconds(90));
+        assert_eq!(proven.claim.as_ref().unwrap().since, seconds(90));
         // It was a limit by the minute after all, enforced by the second: that is tried once.
         let mut refused = on_trial;
         refused.refused(seconds(62), seconds(62), hint(10, 0, 1.0), ALONE);
@@ -678,11 +711,11 @@ mod tests {
                 if refused {
                     hinted.refused(newest, sent_at, hint, own);
                 } else {
+                    hinted.admitted(sent_at);
                     hinted.observe(newest, sent_at, hint, own);
                 }
                 if let Some(belief) = hinted.belief(newest) {
                     prop_assert!(belief.per_second > 0.0 && belief.per_second.is_finite(), "{belief:?}");
-                    prop_assert!(belief.since <= newest);
                 }
                 prop_assert!(hinted.changes_at(newest).is_none_or(|at| at > newest && at <= newest + DISBELIEF));
             }

@@ -41,7 +41,9 @@ pub(super) struct Said {
 }
 
 impl Stated {
+    /// A request was not refused for this quantity, and its answer said this.
     pub(super) fn observe(&mut self, said: Said, hint: Hint, lane: Option<&mut Lane>) {
+        self.hinted.admitted(said.sent_at);
         if hint.limit.is_some() {
             let own = self.own_use(said, lane);
             self.hinted.observe(said.now, said.sent_at, hint, own);

@@ -1,6 +1,7 @@
 //! How fast the rate rises while nothing is refused.
 
 use super::super::window::{MINUTE, Window};
+use super::memory::RISE;
 use super::{Lane, Stage};
 
 /// Seconds in which the rate doubles while the allowance lasts, and while it is below what the provider states.
@@ -102,15 +103,19 @@ impl Lane {
         self.clean_since = now - self.patience();
     }
 
+    /// Nothing was refused since the limit is stated so, or the last time far beyond what is stated.
+    fn is_free_up_to_stated(&self) -> bool {
+        self.cap.is_some_and(|cap| {
+            self.cap_rose_at > self.refused_at || self.strangers.edge > RISE * cap.per_second
+        })
+    }
+
     /// Relative growth per second.
     fn growth(&self, now: f64) -> f64 {
         match self.stage {
             Stage::Reading { .. } | Stage::Shut(_) => return 0.0,
             _ if now < self.gentle_until => return doubling_in(GENTLE_DOUBLING),
-            // Nothing was refused since the limit is stated so.
-            _ if self.cap.is_some() && self.cap_rose_at > self.refused_at => {
-                return doubling_in(STATED_DOUBLING);
-            }
+            _ if self.is_free_up_to_stated() => return doubling_in(STATED_DOUBLING),
             Stage::Starting if self.allowance > 0.0 => return doubling_in(QUICK_DOUBLING),
             Stage::Starting => return doubling_in(self.tuning.doubling),
             Stage::Riding => {}

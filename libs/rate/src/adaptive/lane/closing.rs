@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::shape::{Kind, LONGEST, Shape, UsedUp};
+use super::super::shape::{Kind, LONGEST, Shape, UsedUp, number};
 use super::super::shut::Shut;
 use super::super::slots::{Counted, History, SLOT};
 use super::super::turn::{Turn, Why};
@@ -298,8 +298,7 @@ impl Lane {
                 self.forget_window(now, opened_at, MEASURABLE);
                 return;
             }
-            None if self.unexplained > 1 => (Shape { seconds: LONGEST, kind: Kind::Sliding }, false),
-            None => (Shape { seconds: self.explained.quickest(self.unit), kind: Kind::Even }, true),
+            None => self.guess(),
         };
         let opening = Some(Opening { after: refused_at, by: opened_at }).filter(|_| opened_at > refused_at);
         let known = self.window.filter(|window| window.shape() == shape).and_then(|window| window.opening);
@@ -308,6 +307,22 @@ impl Lane {
             (known, opening) => opening.or(known),
         };
         self.measure(now, shape, guessed, opening.filter(|_| !guessed && !shape.kind.slides()));
+    }
+
+    /// What an unexplained window is taken for, and whether that is a guess which the next times are to tell.
+    fn guess(&self) -> (Shape, bool) {
+        let even = |seconds| (Shape { seconds, kind: Kind::Even }, true);
+        match self.stated_length() {
+            Some(seconds) => even(seconds),
+            None if self.unexplained > 1 => (Shape { seconds: LONGEST, kind: Kind::Sliding }, false),
+            None => even(self.explained.quickest(self.unit)),
+        }
+    }
+
+    /// How many seconds the windows take that the provider states, if they are shorter than a minute.
+    fn stated_length(&self) -> Option<usize> {
+        let (length, _) = self.cap?.windows?;
+        (1..LONGEST).find(|seconds| number(*seconds) >= length)
     }
 
     /// Goes on with what the window was just seen to hold.
@@ -322,7 +337,7 @@ impl Lane {
         let length = shape.length();
         let held = match self.window.filter(|window| window.shape() == shape) {
             Some(window) if self.may_have_held_the_same(window) => window.held,
-            _ => self.held_in(length, shape.kind.counted()).max(self.rate / FALL),
+            _ => self.held_in(length, shape.kind.counted()).max(self.held_as_stated()).max(self.rate / FALL),
         };
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
         let since = same.map_or(now, |window| window.since);

@@ -1,6 +1,7 @@
 //! What a window held when it was used up.
 
 use super::super::slots::{Counted, SLOT};
+use super::super::stated::Allowed;
 use super::super::window::{Opening, Window};
 use super::Lane;
 
@@ -30,6 +31,13 @@ impl Lane {
         // A window in which the limit was divided was used up by whoever came first.
         let part = if self.divided_at > until - length { self.rate } else { 0.0 };
         (held.max(self.unit) / length).max(part)
+    }
+
+    /// What was admitted in as much time as the windows take that the provider states, up to what it states, in units a
+    /// second: no less is held, whatever the windows were taken for.
+    pub(super) fn held_as_stated(&self) -> f64 {
+        let Some(Allowed { per_second, windows: Some((length, _)) }) = self.cap else { return 0.0 };
+        (self.slots.tally(self.used_up_at - length, self.used_up_at).admitted() / length).min(per_second)
     }
 
     /// Whether a window holds just what this job sends: nothing is charged later or comes back, and no part of it is given

@@ -15,7 +15,7 @@ use super::{Lane, Stage, TICK};
 /// The share of a remembered rate to start from.
 const RESUMED: f64 = 0.7;
 /// What is stated rises if it rises to so many times.
-const RISE: f64 = 1.05;
+pub(super) const RISE: f64 = 1.05;
 /// Seconds in which the rate rises slowly after the provider asked for that.
 const GENTLE: f64 = 900.0;
 /// Who shares a key gains at most this many times its rate at once.

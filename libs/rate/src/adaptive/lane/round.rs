@@ -132,7 +132,8 @@ impl Lane {
 
     fn step_back_now(&self, now: f64) -> f64 {
         match self.stage {
-            Stage::Starting => START_STEP,
+            // What is stated ends a start: it was not on its way to anywhere else.
+            Stage::Starting if self.cap.is_none_or(|cap| self.rate < cap.per_second) => START_STEP,
             _ if self.is_searching(now) => self.step_back(now).max(SEARCH_STEP),
             _ => self.step_back(now),
         }
