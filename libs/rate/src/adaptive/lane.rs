@@ -31,7 +31,7 @@ use super::shut::Shut;
 use super::slots::{Counted, Slots};
 use super::stated::Allowed;
 use super::tuning::Tuning;
-use super::window::Window;
+use super::window::{MINUTE, Window};
 
 pub(super) use memory::LaneRecord;
 
@@ -50,6 +50,8 @@ const LEAST: f64 = 1e-3;
 /// Where a window was not used as it might be, it is caught up with at this pace, if it is behind by that share.
 const CATCH_UP: f64 = 1.05;
 const BEHIND: f64 = 0.98;
+/// ... if it holds many, is shorter than a minute, of which a closure is a larger part, and does not slide.
+const BEHIND_SHORT: f64 = 0.99;
 /// ... and at this one where answers kept requests from going.
 const MAKE_UP: f64 = 1.1;
 
@@ -334,7 +336,9 @@ impl Lane {
             // What was missed comes back as a gap a window later. Caught up with evenly, it fades.
             return self.rate * (1.0 + behind.clamp(0.0, CATCH_UP - 1.0));
         }
-        if behind > 1.0 - BEHIND { CATCH_UP * self.rate } else { self.rate }
+        let is_short = window.length < MINUTE && !window.kind.slides() && !window.holds_few(self.unit);
+        let least = if is_short { BEHIND_SHORT } else { BEHIND };
+        if behind > 1.0 - least { CATCH_UP * self.rate } else { self.rate }
     }
 
     fn top(&self) -> f64 {

@@ -45,6 +45,11 @@ const CLEARLY: f64 = 0.6;
 /// ... and where none had been refused before, and a usual length explains them too, of this share.
 const UNSEEN: f64 = 0.15;
 
+/// Where a window holds so many, an error weighs less, but no less than so much, if something else would hardly open as
+/// evenly.
+const MANY: f64 = 50.0;
+const CHANCE: f64 = 0.2;
+
 /// The steps in which a sliding window is looked at, in seconds.
 const STEP: f64 = 0.5;
 
@@ -266,8 +271,10 @@ impl Shape {
             Kind::Strict => self.strictly_echoes(times, history, unit, slack),
         };
         let Held { amount, gap, doubt } = held?;
+        let is_even = self.kind == Kind::Even && amount >= MANY * unit;
+        let weight = if is_even { self.chance(times).max(CHANCE) } else { 1.0 };
         ((amount >= LEAST * unit || slack > 1.0) && gap <= slack * (ROUNDING * unit + TOLERANCE * amount))
-            .then(|| (gap + doubt + unit) / amount)
+            .then(|| weight * (gap + doubt + unit) / amount)
     }
 
     /// What a sliding window of this length held whenever it refused, if it was never fuller.
@@ -331,6 +338,16 @@ impl Shape {
         };
         let certain = held.doubt <= slack * (unit / 2.0 + DOUBT * held.amount);
         (self.opens_evenly(times, slack) && certain && !fuller()).then_some(held)
+    }
+
+    /// How likely something else opens as evenly by chance.
+    fn chance(self, times: &[&Seen]) -> f64 {
+        let Some((newest, earlier)) = times.split_last() else { return 1.0 };
+        let width = |time: &Seen| (time.used_up.opened_at - time.used_up.last_refused).max(0.0);
+        earlier
+            .iter()
+            .map(|time| ((width(time) + width(newest) + 2.0 * MOMENT) / self.length()).min(1.0))
+            .product()
     }
 
     /// Whether the moments at which it opened, each at some time after the last refusal, are whole lengths apart.

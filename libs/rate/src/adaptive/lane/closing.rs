@@ -337,6 +337,7 @@ impl Lane {
         let length = shape.length();
         let held = match self.window.filter(|window| window.shape() == shape) {
             Some(window) if self.may_have_held_the_same(window) => window.held,
+            Some(window) if self.seems_to_hold_one_less(window) => window.held,
             _ => self.held_in(length, shape.kind.counted()).max(self.held_as_stated()).max(self.rate / FALL),
         };
         let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());

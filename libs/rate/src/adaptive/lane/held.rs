@@ -9,6 +9,8 @@ use super::Lane;
 /// than this share of its length.
 const KNOWN: f64 = 0.3;
 const OPEN: f64 = 0.2;
+/// One request, as exactly as it is counted.
+const ONE: f64 = 1.2;
 
 impl Lane {
     /// What was admitted until the window was used up, in units a second: all that counted at the last refusal.
@@ -70,5 +72,16 @@ impl Lane {
         let (least, most) = (held(opened_by + SLOT), held(opened_after));
         let half = self.unit / 2.0;
         (least - half..=most + half).contains(&(window.held * window.length))
+    }
+
+    /// Whether a window that was probed held what it did before but for a single request, which may have been counted into
+    /// its neighbour. What is taken for too much is used up without a probe the next time.
+    pub(super) fn seems_to_hold_one_less(&self, window: Window) -> bool {
+        let probed = window.probing.is_some() && window.searching.is_none() && !window.guessed;
+        if !probed || window.kind.slides() || self.is_rare() || !self.holds_what_was_sent() {
+            return false;
+        }
+        let less = window.held - self.held_in(window.length, window.kind.counted());
+        (0.0..ONE * self.unit / window.length).contains(&less)
     }
 }
