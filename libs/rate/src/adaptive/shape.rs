@@ -377,7 +377,7 @@ fn past(history: &History, since: f64, at: f64) -> Past {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "at most a minute")]
-pub(super) fn number(seconds: usize) -> f64 {
+fn number(seconds: usize) -> f64 {
     seconds as f64
 }
 

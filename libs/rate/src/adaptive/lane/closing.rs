@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::shape::{Kind, LONGEST, Shape, UsedUp, number};
+use super::super::shape::{Kind, LONGEST, Shape, UsedUp};
 use super::super::shut::Shut;
 use super::super::slots::{Counted, History, SLOT};
 use super::super::turn::{Turn, Why};
@@ -311,18 +311,12 @@ impl Lane {
 
     /// What an unexplained window is taken for, and whether that is a guess which the next times are to tell.
     fn guess(&self) -> (Shape, bool) {
-        let even = |seconds| (Shape { seconds, kind: Kind::Even }, true);
-        match self.stated_length() {
-            Some(seconds) => even(seconds),
+        let stated = self.cap.and_then(|cap| cap.windows).map(|(length, _)| length);
+        match stated.filter(|length| *length < MINUTE) {
+            Some(length) => (Shape::of(length, Kind::Even), true),
             None if self.unexplained > 1 => (Shape { seconds: LONGEST, kind: Kind::Sliding }, false),
-            None => even(self.explained.quickest(self.unit)),
+            None => (Shape { seconds: self.explained.quickest(self.unit), kind: Kind::Even }, true),
         }
-    }
-
-    /// How many seconds the windows take that the provider states, if they are shorter than a minute.
-    fn stated_length(&self) -> Option<usize> {
-        let (length, _) = self.cap?.windows?;
-        (1..LONGEST).find(|seconds| number(*seconds) >= length)
     }
 
     /// Goes on with what the window was just seen to hold.
