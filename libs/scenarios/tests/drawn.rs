@@ -69,3 +69,13 @@ fn what_a_small_window_holds_more_is_found() {
         assert!(survey.percentile(1) >= least, "{:?}", survey.utilisations);
     }
 }
+
+/// Nothing went out from the refusals at the end of a window until it opened again. Taken for the edge of a limit that goes on,
+/// they cost all that was known of the window, which was then taken for shared.
+#[test]
+fn a_window_that_opens_before_the_next_request_is_one_all_the_same() {
+    for steps in [false, true] {
+        let survey = Survey::of(Rule::Adaptive, 68..69, steps);
+        assert!(survey.percentile(1) >= 0.985, "steps: {steps}, {:?}", survey.utilisations);
+    }
+}

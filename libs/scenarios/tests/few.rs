@@ -33,3 +33,14 @@ fn a_window_of_few_requests_is_waited_for() {
     let refused = mean("steady-10", Enforcement::FixedMinute, Figure::Refused);
     assert!(refused < 0.055, "{refused:.3} are refused");
 }
+
+/// Windows of ten seconds that hold four requests were taken for ones that slide, or their closures explained together with one
+/// of the time before the limit rose.
+#[test]
+fn a_limit_of_few_requests_that_has_risen_is_found() {
+    for seed in [7, 16, 45, 55] {
+        let enforcement = Enforcement::FixedTenSeconds;
+        let after = judged::figure("steps-60", enforcement, seed, Figure::SettledAfterRaise);
+        assert!(after.is_some_and(|seconds| seconds <= 165.0), "seed {seed}: {after:?} s after the raise");
+    }
+}

@@ -45,8 +45,8 @@ const CLEARLY: f64 = 0.6;
 /// ... and where none had been refused before, and a usual length explains them too, of this share.
 const UNSEEN: f64 = 0.15;
 
-/// Where a window holds so many, an error weighs less, but no less than so much, if something else would hardly open as
-/// evenly.
+/// An error weighs less, but no less than so much, if something else would hardly open as evenly, where a window holds so
+/// many, or has a usual length.
 const MANY: f64 = 50.0;
 const CHANCE: f64 = 0.2;
 
@@ -191,22 +191,26 @@ impl Explained {
             return None;
         }
         let times: Vec<&Seen> = self.times.range(self.times.len() - count..).collect();
-        let present = present.filter(|shape| shape.error(&times, history, unit, CONTRADICTION).is_some());
+        let present = present.filter(|shape| shape.holds(&times, history, unit, CONTRADICTION).is_some());
         if present.is_some() {
             return present;
         }
-        let explaining = |kinds: &[Kind]| -> Vec<(Shape, f64)> {
+        let explaining = |kinds: &[Kind], may_count: bool| -> Vec<(Shape, f64)> {
             let shapes = (1..=LONGEST).flat_map(|seconds| kinds.iter().map(move |kind| (seconds, *kind)));
             let shapes = shapes.map(|(seconds, kind)| Shape { seconds, kind });
-            shapes.filter_map(|shape| Some((shape, shape.error(&times, history, unit, 1.0)?))).collect()
+            let weighed = |shape: Shape| {
+                let held = shape.holds(&times, history, unit, 1.0)?;
+                Some((shape, shape.weight(&times, held, unit, may_count) * held.error(unit)))
+            };
+            shapes.filter_map(weighed).collect()
         };
-        let strict = explaining(&[Kind::Strict]);
-        let lenient = explaining(&[Kind::Even, Kind::Sliding]);
+        // Whether anything was refused that could have counted.
+        let some = times.iter().any(|time| time.before_shut[LONGEST].refused - time.refused_first > unit);
+        let strict = explaining(&[Kind::Strict], some);
+        let lenient = explaining(&[Kind::Even, Kind::Sliding], some && !strict.is_empty());
         // Where hardly anything was refused, both kinds that slide explain the times, and few providers are strict.
         let least = |of: &[(Shape, f64)]| of.iter().map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
         let usual: Vec<_> = lenient.iter().copied().filter(|(shape, _)| shape.is_usual()).collect();
-        // Whether anything was refused that could have counted.
-        let some = times.iter().any(|time| time.before_shut[LONGEST].refused - time.refused_first > unit);
         let clearly = least(&strict) < CLEARLY * least(&lenient);
         let explaining =
             if clearly && (some || least(&strict) < UNSEEN * least(&usual)) { strict } else { lenient };
@@ -256,9 +260,8 @@ impl Shape {
         USUAL.contains(&self.seconds)
     }
 
-    /// By which share the amounts differ that should be the same; `None` if this is not the shape. What is known from
-    /// before is given some slack.
-    fn error(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<f64> {
+    /// What it held each time, if this is the shape. What is known from before is given some slack.
+    fn holds(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<Held> {
         if times
             .iter()
             .any(|time| !self.can_be_shut_for(time.used_up.last_refused - time.used_up.first_refused))
@@ -270,11 +273,16 @@ impl Shape {
             Kind::Sliding => self.echoes(times, history, unit, slack),
             Kind::Strict => self.strictly_echoes(times, history, unit, slack),
         };
-        let Held { amount, gap, doubt } = held?;
-        let is_even = self.kind == Kind::Even && amount >= MANY * unit;
-        let weight = if is_even { self.chance(times).max(CHANCE) } else { 1.0 };
-        ((amount >= LEAST * unit || slack > 1.0) && gap <= slack * (ROUNDING * unit + TOLERANCE * amount))
-            .then(|| weight * (gap + doubt + unit) / amount)
+        held.filter(|Held { amount, gap, .. }| {
+            (*amount >= LEAST * unit || slack > 1.0) && *gap <= slack * (ROUNDING * unit + TOLERANCE * amount)
+        })
+    }
+
+    /// How much an error of this shape weighs. Of few requests each length explains some times, and what is refused may
+    /// explain them as well.
+    fn weight(self, times: &[&Seen], held: Held, unit: f64, may_count: bool) -> f64 {
+        let is_telling = held.amount >= MANY * unit || (self.is_usual() && !may_count);
+        if self.kind == Kind::Even && is_telling { self.chance(times).max(CHANCE) } else { 1.0 }
     }
 
     /// What a sliding window of this length held whenever it refused, if it was never fuller.
@@ -289,7 +297,7 @@ impl Shape {
                 || held(&time.before_opened) < held(&time.before_refused) - unit / 2.0
         });
         let fuller = || {
-            history.most_within(self.length(), history.end(), STEP)
+            history.most_within(self.length(), 0.0..history.end(), STEP)
                 > most + slack * (ROUNDING * unit + TOLERANCE * most)
         };
         ((opened || slack > 1.0) && !fuller()).then_some(full)
@@ -317,7 +325,7 @@ impl Shape {
 
     /// What windows of this length, one after the other, held when they were used up, if none held more.
     fn repeats(self, times: &[&Seen], history: &History, unit: f64, slack: f64) -> Option<Held> {
-        let newest = times.last()?;
+        let (oldest, newest) = (times.first()?, times.last()?);
         let length = self.length();
         // It began at some time a length before that.
         let least = times.iter().map(|time| time.before_opened[self.seconds].admitted()).fold(0.0, f64::max);
@@ -332,7 +340,9 @@ impl Shape {
         };
         let fuller = || {
             let UsedUp { last_refused, opened_at, .. } = newest.used_up;
-            let most = |opened_at| history.most_within(length, opened_at - length, length);
+            // The limit may have been another before, which says nothing against a usual length.
+            let since = if self.is_usual() { oldest.used_up.first_refused } else { 0.0 };
+            let most = |opened_at| history.most_within(length, since..opened_at - length, length);
             let most = most(last_refused).min(most(opened_at));
             most > held.amount + slack * (unit + BEGINNING * held.amount)
         };
@@ -370,6 +380,13 @@ struct Held {
     /// By how much that differed, and by how much it may have differed from this.
     gap: f64,
     doubt: f64,
+}
+
+impl Held {
+    /// By which share the amounts differ that should be the same.
+    fn error(self, unit: f64) -> f64 {
+        (self.gap + self.doubt + unit) / self.amount
+    }
 }
 
 fn past(history: &History, since: f64, at: f64) -> Past {

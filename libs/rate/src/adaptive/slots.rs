@@ -2,6 +2,8 @@
 //!
 //! A request counts as admitted when it was not refused: refusals come back at once, answers take seconds.
 
+use std::ops::Range;
+
 /// Length of a slot in seconds.
 pub(super) const SLOT: f64 = 0.05;
 /// 130 s: a window of a minute before another that refused everything, and what comes back late.
@@ -253,9 +255,11 @@ impl History {
         self.before(until).since(self.before(from))
     }
 
-    /// The most that was admitted in any stretch of this length, of those that lie `step` seconds apart up to `until`.
-    pub(super) fn most_within(&self, length: f64, until: f64, step: f64) -> f64 {
-        let ends = (0..).map(|count| until - f64::from(count) * step);
+    /// The most that was admitted in any stretch of this length, of those that lie `step` seconds apart, and end after one
+    /// moment and by another.
+    pub(super) fn most_within(&self, length: f64, ends: Range<f64>, step: f64) -> f64 {
+        let Range { start, end: until } = ends;
+        let ends = (0..).map(|count| until - f64::from(count) * step).take_while(|end| *end > start);
         let ends = ends.take_while(|end| number(end - length) > self.oldest && *end >= length);
         ends.map(|end| self.between(end - length, end).admitted()).fold(0.0, f64::max)
     }
@@ -275,7 +279,14 @@ impl History {
     pub(super) fn first_refused(&self, from: f64, until: f64) -> Option<f64> {
         let mut slots = self.index(from)..self.index(until);
         let first = slots.find(|index| self.sums[index + 1].since(self.sums[*index]).refused > 0.0)?;
-        Some(end(self.oldest + first as u64) - SLOT)
+        Some(self.begins(first))
+    }
+
+    /// The first slot after this moment's in which something was sent.
+    pub(super) fn first_sent_after(&self, at: f64) -> Option<f64> {
+        let mut slots = self.index(at) + 1..self.index(self.end());
+        let first = slots.find(|index| self.sums[index + 1].since(self.sums[*index]).sent > 0.0)?;
+        Some(self.begins(first))
     }
 
     /// When the newest slot ends.
@@ -285,6 +296,10 @@ impl History {
 
     fn before(&self, at: f64) -> Tally {
         self.sums[self.index(at)]
+    }
+
+    fn begins(&self, slot: usize) -> f64 {
+        end(self.oldest + slot as u64) - SLOT
     }
 
     fn index(&self, at: f64) -> usize {
@@ -362,7 +377,7 @@ mod tests {
         (0..400).for_each(|second| slots.sent(f64::from(second), 1.0));
         let history = slots.history();
         assert!((history.between(300.0, 350.0).admitted() - 50.0).abs() < 1e-9);
-        assert!((history.most_within(10.0, history.end(), 0.5) - 10.0).abs() < 1e-9);
+        assert!((history.most_within(10.0, 0.0..history.end(), 0.5) - 10.0).abs() < 1e-9);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) struct Window {
     pub(super) length: f64,
     /// Units a second that it held.
     pub(super) held: f64,
-    /// When it was first taken for one of this length.
+    /// Since when it has been one of this length that holds as much.
     pub(super) since: f64,
     /// Its length is a guess: it is used up as fast as possible, to see how long it is.
     pub(super) guessed: bool,

@@ -29,6 +29,11 @@ const SEARCH: Search = Search { first: 0.002, doubling: 8.0, most: 0.07 };
 /// ... where the edge was met regularly until then.
 const SURE_SEARCH: Search = Search { first: 0.005, doubling: 5.0, most: 0.07 };
 const WINDOW_SEARCH: Search = Search { first: 0.005, doubling: 5.0, most: 0.05 };
+/// ... where a window has opened at even intervals and held the same for so many seconds, up to so many times that: used up
+/// sooner it gives no less, and only what is under way then is refused. What others use as well does not hold the same.
+const EVEN_SEARCH: Search = Search { first: 0.02, doubling: 3.0, most: 0.15 };
+const STEADY: f64 = 600.0;
+const QUICKLY_UP_TO: f64 = 3.0;
 /// Growth per second of a window's probe, and by what share and how many requests it goes beyond what the window held. One
 /// that holds little gets there in so many seconds, unless it slides, where each probe ends with something refused.
 const PROBE: f64 = 0.002;
@@ -142,7 +147,9 @@ impl Lane {
     fn growth_in_window(&self, now: f64) -> f64 {
         let Some(window) = self.window else { return 0.0 };
         if let Some(since) = window.searching {
-            WINDOW_SEARCH.growth(now - since)
+            let is_steady = window.opening.is_some() && now - window.since > STEADY;
+            let quickly = is_steady && self.holds_what_was_sent() && self.rate < QUICKLY_UP_TO * window.held;
+            if quickly { EVEN_SEARCH } else { WINDOW_SEARCH }.growth(now - since)
         } else if self.rate < 0.98 * window.held {
             RETURN
         } else if window.probing.is_some() {

@@ -33,6 +33,8 @@ const DOUBTFUL: u32 = 5;
 const PATIENCE: u32 = 3;
 /// A limit does not fall to less than this part at once: the rest of what the window held went to others.
 const FALL: f64 = 10.0;
+/// What a window held is the same to this share and a request.
+const SAME: f64 = 0.02;
 /// What was admitted in less than this time in seconds measures nothing.
 const MEASURABLE: f64 = 10.0;
 
@@ -334,7 +336,10 @@ impl Lane {
             Some(window) if self.seems_to_hold_one_less(window) => window.held,
             _ => self.held_in(length, shape.kind.counted()).max(self.held_as_stated()).max(self.rate / FALL),
         };
-        let same = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
+        let same = self.window.filter(|window| {
+            let differs = (window.held - held).abs() > SAME * held + self.unit / length;
+            window.length.total_cmp(&length).is_eq() && !differs
+        });
         let since = same.map_or(now, |window| window.since);
         self.set_ceiling(now, held);
         self.window = Some(Window {

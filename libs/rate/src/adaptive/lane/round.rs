@@ -153,6 +153,10 @@ impl Lane {
     pub(super) fn begin_round(&mut self, now: f64) {
         if matches!(self.stage, Stage::Starting | Stage::Riding) {
             self.note_visit(now);
+            if self.has_risen_from_few() {
+                // One length or another would explain a time before together with this one.
+                self.explained.clear();
+            }
             self.strangers.edge = self.rate;
             self.strangers.known = self.ceiling.filter(|_| self.window.is_none() && self.is_searching(now));
         }
@@ -214,8 +218,11 @@ impl Lane {
         self.emptied_at = None;
         if self.is_among_strangers() {
             self.give_way(now);
-        } else if self.window.is_some() {
-            self.used_up(now, from, self.refused_at, self.refused_at);
+        } else if let Some(window) = self.window {
+            // Where it opens at even intervals, it did so before anything else went out.
+            let next = |_| self.slots.history().first_sent_after(self.refused_at);
+            let opened_at = window.opening.and_then(next).unwrap_or(self.refused_at);
+            self.used_up(now, from, self.refused_at, opened_at);
         } else if let Some(admitted) = admitted {
             self.set_rate(now, before.max(MEASURED * admitted));
             self.search(now);

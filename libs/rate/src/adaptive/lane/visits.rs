@@ -9,6 +9,8 @@ use super::{Lane, Stage};
 
 /// The share of all requests that may be refused at the edge.
 const REFUSED_SHARE: f64 = 0.004;
+/// ... at a bucket whose edge is met regularly, where nobody else is who could gain on this job meanwhile.
+const REFUSED_WHERE_ALONE: f64 = 0.0025;
 /// ... where answers are charged as they are produced. Their lengths scatter, so the edge is less sharp.
 const REFUSED_WHILE_PRODUCED: f64 = 0.007;
 /// Seconds between two visits at least, and at most so many requests, if that is within these seconds.
@@ -25,6 +27,8 @@ const FOR: f64 = 3_600.0;
 /// longer than this in seconds: two jobs that share a minute would divide it less evenly.
 const RARE: f64 = 0.5;
 const SHORT: f64 = 15.0;
+/// What is met at so many times what it was has risen.
+const RISEN: f64 = 1.5;
 /// The weight of a visit in the mean interval and in its deviation.
 const WEIGHT: f64 = 0.25;
 /// A longer interval than so many planned ones counts as such, since the edge has moved; among strangers it may be theirs,
@@ -95,7 +99,11 @@ impl Lane {
     /// Seconds meant to lie between two visits of the edge.
     pub(super) fn period(&self) -> f64 {
         let rate = self.rate / self.unit;
-        let share = if self.charged.is_some() { REFUSED_WHILE_PRODUCED } else { REFUSED_SHARE };
+        let share = match self.charged {
+            Some(_) => REFUSED_WHILE_PRODUCED,
+            None if self.window.is_none() && self.visits.are_regular() => REFUSED_WHERE_ALONE,
+            None => REFUSED_SHARE,
+        };
         let often = if self.has_fallen() { OFTENER } else { 1.0 };
         let latest = (RARELY / rate).clamp(LATEST.0, LATEST.1);
         (self.per_round / (often * share * rate)).clamp(SOONEST, latest / often)
@@ -139,6 +147,13 @@ impl Lane {
             self.fall = Fall { known: None, seen_at: now };
         }
         self.ceiling = Some(ceiling);
+    }
+
+    /// Whether an edge at few requests is met so far beyond where it was that it has risen.
+    pub(super) fn has_risen_from_few(&self) -> bool {
+        let rode = matches!(self.stage, Stage::Riding) && self.window.is_none();
+        let few = self.ceiling.filter(|ceiling| rode && *ceiling < RARE * self.unit);
+        few.is_some_and(|ceiling| self.rate > RISEN * ceiling)
     }
 
     fn has_fallen(&self) -> bool {
