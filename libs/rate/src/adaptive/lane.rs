@@ -99,6 +99,8 @@ pub(super) struct Lane {
     regime_since: f64,
     /// Until when the provider wants it to rise slowly.
     gentle_until: f64,
+    /// The rate at which the last round of refusals began.
+    met_at: f64,
     /// The rate at which it was last refused, or that was last measured.
     ceiling: Option<f64>,
     visits: Visits,
@@ -195,6 +197,7 @@ impl Lane {
             clean_since: now,
             regime_since: now,
             gentle_until: f64::NEG_INFINITY,
+            met_at: 0.0,
             ceiling: None,
             visits: Visits::default(),
             fall: Fall::default(),

@@ -110,9 +110,7 @@ impl Lane {
 
     /// Nothing was refused since the limit is stated so, or the last time far beyond what is stated.
     fn is_free_up_to_stated(&self) -> bool {
-        self.cap.is_some_and(|cap| {
-            self.cap_rose_at > self.refused_at || self.strangers.edge > RISE * cap.per_second
-        })
+        self.cap.is_some_and(|cap| self.cap_rose_at > self.refused_at || self.met_at > RISE * cap.per_second)
     }
 
     /// Relative growth per second.

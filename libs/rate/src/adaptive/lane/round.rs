@@ -157,7 +157,7 @@ impl Lane {
                 // One length or another would explain a time before together with this one.
                 self.explained.clear();
             }
-            self.strangers.edge = self.rate;
+            self.met_at = self.rate;
             self.strangers.known = self.ceiling.filter(|_| self.window.is_none() && self.is_searching(now));
         }
         self.per_round = (self.per_round + (self.in_round.min(1_000.0) - self.per_round) / 4.0).max(1.0);

@@ -59,8 +59,6 @@ const GONE: f64 = 240.0;
 pub(super) struct Strangers {
     /// The jobs on the key hear of each other.
     pub(super) are_ruled_out: bool,
-    /// The rate at which the edge was met last.
-    pub(super) edge: f64,
     /// What was taken for the limit before, if the edge was met by a search.
     pub(super) known: Option<f64>,
     are_there: bool,
@@ -79,7 +77,6 @@ impl Default for Strangers {
         let never = f64::NEG_INFINITY;
         Self {
             are_ruled_out: false,
-            edge: 0.0,
             known: None,
             are_there: false,
             length: SHORT,
@@ -138,11 +135,7 @@ impl Lane {
     pub(super) fn look_for_leavings(&mut self, now: f64, admitted: f64) {
         // A search uses up what a bucket has saved, which then gives what it gave before.
         let is_same = self.strangers.known.is_some_and(|known| (admitted / known - 1.0).abs() < SAME);
-        if self.window.is_none()
-            && self.may_show_strangers()
-            && !is_same
-            && admitted < LEFT * self.strangers.edge
-        {
+        if self.window.is_none() && self.may_show_strangers() && !is_same && admitted < LEFT * self.met_at {
             self.see_strangers(now, SHORT);
         }
     }
@@ -194,8 +187,8 @@ impl Lane {
             return;
         }
         self.strangers.gave_way_at = now;
-        let Strangers { edge, length, .. } = self.strangers;
-        let held = self.held_in(length, Counted::Admitted).max(edge / 4.0);
+        let edge = self.met_at;
+        let held = self.held_in(self.strangers.length, Counted::Admitted).max(edge / 4.0);
         self.ceiling = Some(edge);
         self.set_rate(now, (1.0 - STEP) * edge.min(held));
     }
