@@ -39,3 +39,11 @@ fn what_a_window_holds_more_is_found_within_little_more_than_one() {
         assert!(after.is_some_and(|seconds| seconds <= most), "{name}, {enforcement:?}: {after:?} s");
     }
 }
+
+/// A sliding minute was taken for one that starts anew. What it had admitted since it seemed to, in a few seconds, was taken for all
+/// that it holds.
+#[test]
+fn a_window_that_opens_before_it_can_be_over_was_not_used_up() {
+    let used = judged::figure("tokens-unnamed", Enforcement::SlidingMinute, 1, Figure::Utilisation);
+    assert!(used.is_some_and(|used| used > 0.98), "{used:?} used");
+}

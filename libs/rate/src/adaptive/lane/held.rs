@@ -54,7 +54,10 @@ impl Lane {
             self.window.filter(|window| !window.guessed && window.length.total_cmp(&length).is_eq())?;
         let is_exact = window.opening.is_some_and(|opening| opening.by - opening.after < KNOWN);
         let opened_at = window.opened_at(self.used_up_at)?;
+        // What passes again before it can be over was not shut by it.
+        let is_over = self.sent_at > opened_at + length - KNOWN;
         let is_known = is_exact
+            && is_over
             && self.holds_what_was_sent()
             && self.used_up_at - opened_at > OPEN * length
             && self.divided_at < opened_at;
