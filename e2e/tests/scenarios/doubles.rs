@@ -50,8 +50,20 @@ impl Doubles {
         Self::reach(namespace).await
     }
 
-    /// The same, when the way to them was cut.
+    /// The same, when the API server was away: Services lead to no pod of a node that was not heard, until it is heard again.
+    ///
+    /// Each process looks again in its own time, up to a minute late, and until then a Deployment says that all is well.
     pub(crate) async fn reached_again(self, namespace: &Namespace) -> Self {
+        let ready = "--for=condition=Ready";
+        let of_storage = "--selector=kubernetes.io/service-name=storage";
+        let leads = "--for=jsonpath={.endpoints[0].conditions.ready}=true";
+        for wait in [
+            ["wait", ready, "--timeout=110s", "nodes", "--all"],
+            ["wait", ready, "--timeout=110s", "pods", "--selector=app in (provider, storage)"],
+            ["wait", leads, "--timeout=110s", "endpointslices", of_storage],
+        ] {
+            namespace.kubectl(wait).within(PATIENCE).run().await.unwrap();
+        }
         Self::reach(namespace).await
     }
 

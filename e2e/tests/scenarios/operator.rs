@@ -161,9 +161,6 @@ pub(crate) async fn api_server_away(namespace: Namespace) -> String {
     let ready = || namespace.cluster.kubectl().arguments(["get", "--raw", "/readyz"]).run();
     until("the API server to be ready", PATIENCE, ready).await.unwrap();
     ended(&namespace, "condition=Succeeded").await;
-    // Nodes that could not be heard are taken for lost, and Services lead to no pod of theirs, until they are heard again.
-    let nodes = ["wait", "--for=condition=Ready", "--timeout=110s", "nodes", "--all"];
-    namespace.kubectl(nodes).within(PATIENCE).run().await.unwrap();
     let doubles = doubles.reached_again(&namespace).await;
     let testimony = conserved(&namespace, &doubles, lines).await;
     assert_eq!(testimony.requests(), lines, "a job does not notice that the API server was away");
