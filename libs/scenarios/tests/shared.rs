@@ -26,3 +26,15 @@ fn a_sliding_window_that_holds_less_each_time_is_shared() {
 fn a_start_goes_on_past_a_lone_refusal() {
     is_divided("two-jobs-10000", Enforcement::SecondBucket, 1);
 }
+
+/// The one took what the other left it for a limit of its own, which rose by little each time that it looked.
+#[test]
+fn a_window_that_holds_a_little_more_each_time_is_shared() {
+    is_divided("two-jobs-10000", Enforcement::FixedTenSeconds, 10);
+}
+
+/// Both probed the same windows, so each found what it had held before, for as long as they ran.
+#[test]
+fn two_jobs_do_not_probe_the_same_windows_for_ever() {
+    is_divided("two-jobs-10000", Enforcement::FixedMinute, 19);
+}

@@ -21,7 +21,7 @@ pub(super) fn offset(sent_at: f64, per_second: f64) -> f64 {
 
 /// A number from 0 to 1 that looks random: the finalizer of `SplitMix64` on the clock, which no two jobs read alike.
 #[expect(clippy::cast_precision_loss, reason = "53 bits")]
-fn drawn(seconds: f64) -> f64 {
+pub(super) fn drawn(seconds: f64) -> f64 {
     let mut bits = seconds.to_bits().wrapping_add(0x9E37_79B9_7F4A_7C15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,11 +1,15 @@
 //! A limit that counts in a window of time: it refuses everything once it is used up, until the window is over.
 
+use super::phase;
 use super::shape::{Kind, Shape};
 
 /// What a minute is in seconds, the longest window that is known of.
 pub(super) const MINUTE: f64 = 60.0;
 /// It is well known when a window opens if it is to this many seconds.
 const EXACT: f64 = 0.1;
+/// For so many seconds after what it holds has changed, with this chance, a probe comes one window later.
+const LATELY: f64 = 1_200.0;
+const CHANCE: f64 = 0.3;
 /// Of more requests than this, one makes less of a difference than chance does.
 const FEW: f64 = 100.0;
 
@@ -18,6 +22,10 @@ pub(super) struct Window {
     pub(super) held: f64,
     /// Since when it has been one of this length that holds as much.
     pub(super) since: f64,
+    /// Units a second that it held then.
+    pub(super) at_first: f64,
+    /// When one of this length was last seen to hold something else than before.
+    pub(super) changed_at: Option<f64>,
     /// Its length is a guess: it is used up as fast as possible, to see how long it is.
     pub(super) guessed: bool,
     pub(super) kind: Kind,
@@ -46,6 +54,14 @@ impl Window {
     /// It holds so few requests, of `unit` each, that a single one makes a difference.
     pub(super) fn holds_few(self, unit: f64) -> bool {
         self.held * self.length < FEW * unit
+    }
+
+    /// Whether the probe after the one that ended at `probed_at` comes one window later than it would.
+    ///
+    /// Two jobs that probe the same windows find just what each held before, however unevenly that is divided, for as long
+    /// as they keep their pace: the phase effect (see [`phase`]), with the same remedy.
+    pub(super) fn is_probed_later(self, now: f64, probed_at: f64) -> bool {
+        self.changed_at.is_some_and(|at| now - at < LATELY) && phase::drawn(probed_at) < CHANCE
     }
 
     /// When it will open next, as far as that is known: in the middle of what is possible, to know it better.
@@ -80,5 +96,34 @@ impl Opening {
         let after = self.after.max(known.after + passed * length);
         let by = self.by.min(known.by + passed * length);
         if after < by { Self { after, by } } else { self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_that_changed_lately_is_probed_later_at_times() {
+        let window = Window {
+            length: 10.0,
+            held: 5.0,
+            since: 0.0,
+            at_first: 5.0,
+            changed_at: Some(0.0),
+            guessed: false,
+            kind: Kind::Even,
+            opening: None,
+            probing: None,
+            searching: None,
+            judged_until: f64::NEG_INFINITY,
+        };
+        let later = |window: Window, from: f64| {
+            let probes = (0..1_000).map(|probe| from + f64::from(probe));
+            probes.filter(|at| window.is_probed_later(*at, *at)).count()
+        };
+        assert!((250..350).contains(&later(window, 0.0)), "{}", later(window, 0.0));
+        assert_eq!(later(window, LATELY), 0);
+        assert_eq!(later(Window { changed_at: None, ..window }, 0.0), 0);
     }
 }

@@ -165,12 +165,14 @@ impl Lane {
         let Some(Window { held, .. }) = self.window else { return };
         let period = self.period().max(self.recovery(held) / USED_UP_SHARE);
         let is_exact = self.holds_what_was_sent();
+        let may_be_shared = self.may_show_strangers();
         let Some(window) = &mut self.window else { return };
         // A window that opens at even intervals is used up at its end only, so a whole one is probed.
         let (hold, probe) = if window.kind.slides() {
             (period.max(SLIDING_HOLD), SLIDING_PROBE.min(window.length + LATE))
         } else {
-            ((period / window.length).round().max(1.0) * window.length, window.length + LATE)
+            let later = f64::from(u8::from(may_be_shared && window.is_probed_later(now, self.clean_since)));
+            (((period / window.length).round().max(1.0) + later) * window.length, window.length + LATE)
         };
         let clean = now - self.clean_since;
         match window.probing {

@@ -336,17 +336,21 @@ impl Lane {
             Some(window) if self.seems_to_hold_one_less(window) => window.held,
             _ => self.held_in(length, shape.kind.counted()).max(self.held_as_stated()).max(self.rate / FALL),
         };
-        let same = self.window.filter(|window| {
-            let differs = (window.held - held).abs() > SAME * held + self.unit / length;
-            window.length.total_cmp(&length).is_eq() && !differs
-        });
-        let since = same.map_or(now, |window| window.since);
+        let before = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
+        let (since, at_first, changed_at) = match before {
+            Some(window) if (window.held - held).abs() <= SAME * held + self.unit / length => {
+                (window.since, window.at_first, window.changed_at)
+            }
+            other => (now, held, other.map(|_| now)),
+        };
         self.set_ceiling(now, held);
         self.window = Some(Window {
             length,
             held,
             guessed,
             since,
+            at_first,
+            changed_at,
             kind: shape.kind,
             opening,
             probing: None,

@@ -44,6 +44,10 @@ const ROUNDING: f64 = 0.5;
 const MORE: f64 = 1.02;
 const FURTHER: f64 = 2.0;
 const RISE: f64 = 1.25;
+/// A limit that changes does so at once. What is moved further than the first share by steps of no more than the second, and
+/// a request, is what others leave.
+const CREPT: f64 = 0.03;
+const AT_ONCE: f64 = 0.02;
 /// The share of a step back.
 const STEP: f64 = 0.05;
 /// Growth per second at one request a minute, which falls with the root of the rate, and at most.
@@ -109,6 +113,7 @@ impl Lane {
             Some(_) => !self.was_left_more(window),
             None => self.has_used_up(window),
         };
+        let own = own && !self.has_crept(window);
         self.strangers.probed = own && window.probing.is_some();
         if !own {
             self.see_strangers(now, window.length.max(SHORT));
@@ -140,7 +145,7 @@ impl Lane {
         }
     }
 
-    fn may_show_strangers(&self) -> bool {
+    pub(super) fn may_show_strangers(&self) -> bool {
         self.holds_what_was_sent() && self.rate >= RARE * self.unit
     }
 
@@ -149,6 +154,13 @@ impl Lane {
         self.strangers.seen_at.rotate_left(1);
         self.strangers.seen_at[TIMES - 1] = now;
         if now - self.strangers.seen_at[0] < WITHIN {
+            if self.window.is_some_and(|window| window.opening.is_some()) {
+                // A search may have gone far beyond what one job of several gets.
+                let lately = self.slots.tally(self.used_up_at - MINUTE, self.used_up_at).admitted() / MINUTE;
+                self.met_at = self.met_at.min(lately);
+                self.ceiling = Some(self.met_at);
+                self.set_rate(now, self.rate.min(lately));
+            }
             let seen_at = [f64::NEG_INFINITY; TIMES];
             self.visits = Visits::default();
             self.strangers =
@@ -169,6 +181,16 @@ impl Lane {
             None => (1.0, ROUNDING),
         };
         held > share * window.held - fewer * self.unit / window.length
+    }
+
+    /// Whether what a window of even intervals holds has moved far from what it was, though never far at once.
+    fn has_crept(&self, window: Window) -> bool {
+        let requests = |held: f64| held * window.length / self.unit;
+        let held = requests(self.held_in(window.length, window.kind.counted()));
+        let (before, at_first) = (requests(window.held), requests(window.at_first));
+        window.opening.is_some()
+            && (held - at_first).abs() > CREPT * at_first + FURTHER
+            && (held - before).abs() <= AT_ONCE * held + 1.0
     }
 
     /// Whether a search found that the window holds somewhat more.
