@@ -10,6 +10,8 @@ const EXACT: f64 = 0.1;
 /// For so many seconds after what it holds has changed, with this chance, a probe comes one window later.
 const LATELY: f64 = 1_200.0;
 const CHANCE: f64 = 0.3;
+/// What a window held is the same to this share and a request.
+const SAME: f64 = 0.02;
 /// Of more requests than this, one makes less of a difference than chance does.
 const FEW: f64 = 100.0;
 
@@ -24,8 +26,8 @@ pub(super) struct Window {
     pub(super) since: f64,
     /// Units a second that it held then.
     pub(super) at_first: f64,
-    /// When one of this length was last seen to hold something else than before.
-    pub(super) changed_at: Option<f64>,
+    /// One of this length held something else before.
+    pub(super) changed: bool,
     /// Its length is a guess: it is used up as fast as possible, to see how long it is.
     pub(super) guessed: bool,
     pub(super) kind: Kind,
@@ -56,12 +58,17 @@ impl Window {
         self.held * self.length < FEW * unit
     }
 
+    /// Whether it holds as much as it did, if it holds so many units a second, of which a request takes `unit`.
+    pub(super) fn holds_the_same(self, held: f64, unit: f64) -> bool {
+        (self.held - held).abs() <= SAME * held + unit / self.length
+    }
+
     /// Whether the probe after the one that ended at `probed_at` comes one window later than it would.
     ///
     /// Two jobs that probe the same windows find just what each held before, however unevenly that is divided, for as long
     /// as they keep their pace: the phase effect (see [`phase`]), with the same remedy.
     pub(super) fn is_probed_later(self, now: f64, probed_at: f64) -> bool {
-        self.changed_at.is_some_and(|at| now - at < LATELY) && phase::drawn(probed_at) < CHANCE
+        self.changed && now - self.since < LATELY && phase::drawn(probed_at) < CHANCE
     }
 
     /// When it will open next, as far as that is known: in the middle of what is possible, to know it better.
@@ -110,7 +117,7 @@ mod tests {
             held: 5.0,
             since: 0.0,
             at_first: 5.0,
-            changed_at: Some(0.0),
+            changed: true,
             guessed: false,
             kind: Kind::Even,
             opening: None,
@@ -124,6 +131,6 @@ mod tests {
         };
         assert!((250..350).contains(&later(window, 0.0)), "{}", later(window, 0.0));
         assert_eq!(later(window, LATELY), 0);
-        assert_eq!(later(Window { changed_at: None, ..window }, 0.0), 0);
+        assert_eq!(later(Window { changed: false, ..window }, 0.0), 0);
     }
 }

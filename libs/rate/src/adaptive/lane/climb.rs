@@ -171,8 +171,9 @@ impl Lane {
         let (hold, probe) = if window.kind.slides() {
             (period.max(SLIDING_HOLD), SLIDING_PROBE.min(window.length + LATE))
         } else {
-            let later = f64::from(u8::from(may_be_shared && window.is_probed_later(now, self.clean_since)));
-            (((period / window.length).round().max(1.0) + later) * window.length, window.length + LATE)
+            let later = may_be_shared && window.is_probed_later(now, self.clean_since);
+            let windows = (period / window.length).round().max(1.0) + if later { 1.0 } else { 0.0 };
+            (windows * window.length, window.length + LATE)
         };
         let clean = now - self.clean_since;
         match window.probing {

@@ -33,8 +33,6 @@ const DOUBTFUL: u32 = 5;
 const PATIENCE: u32 = 3;
 /// A limit does not fall to less than this part at once: the rest of what the window held went to others.
 const FALL: f64 = 10.0;
-/// What a window held is the same to this share and a request.
-const SAME: f64 = 0.02;
 /// What was admitted in less than this time in seconds measures nothing.
 const MEASURABLE: f64 = 10.0;
 
@@ -337,11 +335,11 @@ impl Lane {
             _ => self.held_in(length, shape.kind.counted()).max(self.held_as_stated()).max(self.rate / FALL),
         };
         let before = self.window.filter(|window| window.length.total_cmp(&length).is_eq());
-        let (since, at_first, changed_at) = match before {
-            Some(window) if (window.held - held).abs() <= SAME * held + self.unit / length => {
-                (window.since, window.at_first, window.changed_at)
+        let (since, at_first, changed) = match before {
+            Some(window) if window.holds_the_same(held, self.unit) => {
+                (window.since, window.at_first, window.changed)
             }
-            other => (now, held, other.map(|_| now)),
+            other => (now, held, other.is_some()),
         };
         self.set_ceiling(now, held);
         self.window = Some(Window {
@@ -350,7 +348,7 @@ impl Lane {
             guessed,
             since,
             at_first,
-            changed_at,
+            changed,
             kind: shape.kind,
             opening,
             probing: None,

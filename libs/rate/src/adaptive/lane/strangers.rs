@@ -44,10 +44,9 @@ const ROUNDING: f64 = 0.5;
 const MORE: f64 = 1.02;
 const FURTHER: f64 = 2.0;
 const RISE: f64 = 1.25;
-/// A limit that changes does so at once. What is moved further than the first share by steps of no more than the second, and
-/// a request, is what others leave.
+/// A limit that changes does so at once. What moved further than this share, and as many requests, while it seemed to be the
+/// same from each time to the next, is what others leave.
 const CREPT: f64 = 0.03;
-const AT_ONCE: f64 = 0.02;
 /// The share of a step back.
 const STEP: f64 = 0.05;
 /// Growth per second at one request a minute, which falls with the root of the rate, and at most.
@@ -154,13 +153,6 @@ impl Lane {
         self.strangers.seen_at.rotate_left(1);
         self.strangers.seen_at[TIMES - 1] = now;
         if now - self.strangers.seen_at[0] < WITHIN {
-            if self.window.is_some_and(|window| window.opening.is_some()) {
-                // A search may have gone far beyond what one job of several gets.
-                let lately = self.slots.tally(self.used_up_at - MINUTE, self.used_up_at).admitted() / MINUTE;
-                self.met_at = self.met_at.min(lately);
-                self.ceiling = Some(self.met_at);
-                self.set_rate(now, self.rate.min(lately));
-            }
             let seen_at = [f64::NEG_INFINITY; TIMES];
             self.visits = Visits::default();
             self.strangers =
@@ -185,12 +177,11 @@ impl Lane {
 
     /// Whether what a window of even intervals holds has moved far from what it was, though never far at once.
     fn has_crept(&self, window: Window) -> bool {
-        let requests = |held: f64| held * window.length / self.unit;
-        let held = requests(self.held_in(window.length, window.kind.counted()));
-        let (before, at_first) = (requests(window.held), requests(window.at_first));
+        let held = self.held_in(window.length, window.kind.counted());
+        let most = CREPT * window.at_first + FURTHER * self.unit / window.length;
         window.opening.is_some()
-            && (held - at_first).abs() > CREPT * at_first + FURTHER
-            && (held - before).abs() <= AT_ONCE * held + 1.0
+            && (held - window.at_first).abs() > most
+            && window.holds_the_same(held, self.unit)
     }
 
     /// Whether a search found that the window holds somewhat more.
